@@ -1,0 +1,448 @@
+"""Ragged samples: one packed array of rows and the offsets that cut it into samples.
+
+A sample is a matrix ``X_i`` of shape ``(p_i, d)`` and ``p_i`` differs from sample to sample.
+All rows of all samples stand in one array ``values`` of shape ``(N, d)``, ``N = Σ p_i``; sample
+``i`` is ``values[offsets[i]:offsets[i + 1]]``. Nothing is ever padded.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+__all__ = ["RaggedRows"]
+
+
+class RaggedRows(Sequence):
+    """Many samples of differing length, packed without padding.
+
+    Parameters
+    ----------
+    values : array of shape (n_rows, n_features)
+        The rows of all samples, one sample after the other. float32 and float64 are kept, other
+        real types become float64. A C-contiguous array is not copied.
+    offsets : array of shape (n_samples + 1,)
+        ``offsets[0] = 0``, strictly increasing, ``offsets[-1] = n_rows``.
+
+    Attributes
+    ----------
+    values, offsets : ndarray
+        Read-only views.
+    lengths : ndarray of shape (n_samples,)
+        Number of rows of each sample, the paper's p⁽ⁱ⁾.
+    n_rows, n_features : int
+
+    See Also
+    --------
+    RaggedRows.from_samples : from a list of 2-D arrays.
+    RaggedRows.from_padded : from a padded array and lengths or a mask.
+    RaggedRows.from_frame : from a long table.
+    RaggedRows.from_arrow : from a pyarrow list column.
+    RaggedRows.from_torch : from a dense or a jagged nested tensor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = RaggedRows.from_samples([np.zeros((2, 3)), np.ones((1, 3))])
+    >>> X
+    RaggedRows(n_samples=2, n_rows=3, n_features=3, dtype=float64)
+    >>> X[1]
+    array([[1., 1., 1.]])
+    >>> X[[1, 0]].lengths
+    array([1, 2])
+    """
+
+    __slots__ = ("_offsets", "_values")
+
+    def __init__(self, values: Any, offsets: Any) -> None:
+        packed = _as_float_matrix(values, "values")
+        cuts = np.asarray(offsets)
+        if cuts.ndim != 1 or len(cuts) < 1 or cuts.dtype.kind not in "iu":
+            raise ValueError("offsets must be a 1-D integer array of length n_samples + 1.")
+        cuts = np.ascontiguousarray(cuts, dtype=np.int64)
+        if len(cuts) < 2:
+            raise ValueError("RaggedRows holds no sample: pass at least one (p, d) matrix.")
+        if cuts[0] != 0 or cuts[-1] != len(packed):
+            raise ValueError(
+                f"offsets must run from 0 to the number of rows ({len(packed)}), "
+                f"got {cuts[0]} to {cuts[-1]}."
+            )
+        empty = np.flatnonzero(np.diff(cuts) <= 0)
+        if len(empty):
+            raise ValueError(
+                f"sample {empty[0]} has no rows: every sample needs at least one row; drop it."
+            )
+        self._values = _frozen(packed)
+        self._offsets = _frozen(cuts)
+
+    # ------------------------------------------------------------------ builders
+
+    @classmethod
+    def from_samples(cls, samples: Iterable[Any]) -> RaggedRows:
+        """Pack a list of ``(p_i, d)`` arrays (or torch tensors).
+
+        One sample of one list is packed without a copy.
+        """
+        matrices = []
+        for i, sample in enumerate(samples):
+            matrix = _as_float_matrix(sample, f"sample {i}")
+            if matrices and matrix.shape[1] != matrices[0].shape[1]:
+                raise ValueError(
+                    f"sample {i} has {matrix.shape[1]} features, sample 0 has "
+                    f"{matrices[0].shape[1]}: all samples need the same number of features."
+                )
+            if len(matrix) == 0:
+                raise ValueError(
+                    f"sample {i} has no rows: every sample needs at least one row; drop it."
+                )
+            matrices.append(matrix)
+        if not matrices:
+            raise ValueError("the list of samples is empty: pass at least one (p, d) matrix.")
+        values = matrices[0] if len(matrices) == 1 else np.concatenate(matrices)
+        return cls(values, _offsets_of([len(m) for m in matrices]))
+
+    @classmethod
+    def from_rows(cls, rows: Any) -> RaggedRows:
+        """Turn an ``(n, d)`` array into n samples of one row each (no copy)."""
+        values = _as_float_matrix(rows, "rows")
+        return cls(values, np.arange(len(values) + 1))
+
+    @classmethod
+    def from_dense(cls, samples: Any) -> RaggedRows:
+        """Turn an ``(n, p, d)`` array into n samples of p rows each (no copy if C-contiguous)."""
+        dense = np.asarray(samples)
+        if dense.ndim != 3:
+            raise ValueError(f"expected an (n, p, d) array, got shape {dense.shape}.")
+        n, p, d = dense.shape
+        return cls(dense.reshape(n * p, d), np.arange(n + 1) * p)
+
+    @classmethod
+    def from_padded(cls, padded: Any, lengths: Any = None, mask: Any = None) -> RaggedRows:
+        """Drop the padding of an ``(n, p_max, d)`` array.
+
+        Parameters
+        ----------
+        padded : array of shape (n, p_max, d)
+        lengths : array of shape (n,), optional
+            The first ``lengths[i]`` rows of sample i are real.
+        mask : bool array of shape (n, p_max), optional
+            True where a row is real. Give exactly one of ``lengths`` and ``mask``.
+        """
+        dense = np.asarray(padded)
+        if dense.ndim != 3:
+            raise ValueError(f"padded must have shape (n, p_max, d), got {dense.shape}.")
+        if (lengths is None) == (mask is None):
+            raise ValueError("give exactly one of lengths and mask.")
+        if mask is None:
+            counts = np.asarray(lengths)
+            if counts.shape != dense.shape[:1] or counts.dtype.kind not in "iu":
+                raise ValueError(f"lengths must be {len(dense)} integers, one a sample.")
+            wrong = np.flatnonzero((counts < 0) | (counts > dense.shape[1]))
+            if len(wrong):
+                raise ValueError(
+                    f"sample {wrong[0]} has length {counts[wrong[0]]}, outside 0..{dense.shape[1]}."
+                )
+            real = np.arange(dense.shape[1]) < counts[:, None]  # (n, p_max)
+        else:
+            real = np.asarray(mask)
+            if real.shape != dense.shape[:2] or real.dtype != bool:
+                raise ValueError(f"mask must be boolean with shape {dense.shape[:2]}.")
+        return cls(dense[real], _offsets_of(real.sum(axis=1)))
+
+    @classmethod
+    def from_frame(cls, frame: Any, sample: str, features: Sequence[str] | None = None):
+        """Pack a long table: one line a row, a column that says which sample it belongs to.
+
+        Parameters
+        ----------
+        frame : pandas or polars DataFrame, pyarrow Table, or mapping of columns
+        sample : str
+            Column of sample ids. Samples keep the order in which their ids first appear, rows
+            the order in which they stand; a sample's rows need not be adjacent.
+        features : list of str, optional
+            Feature columns; all other columns by default.
+
+        Returns
+        -------
+        RaggedRows, ids
+            The samples and the id of each.
+        """
+        names = list(getattr(frame, "column_names", None) or getattr(frame, "columns", frame))
+        for name in [sample, *(features or [])]:
+            if name not in names:
+                raise ValueError(f"column {name!r} is not in the table; it has {names}.")
+        columns = [c for c in names if c != sample] if features is None else list(features)
+        if not columns:
+            raise ValueError("the table has no feature column.")
+        values = np.column_stack([_as_column(frame[c], c) for c in columns])
+        ids = np.asarray(frame[sample])
+        unique, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
+        rank = np.empty(len(unique), dtype=np.int64)
+        rank[np.argsort(first)] = np.arange(len(unique))  # order of first appearance
+        number = rank[inverse]  # (N,) sample of each line
+        if np.any(np.diff(number) < 0):
+            values = values[np.argsort(number, kind="stable")]
+        return cls(values, _offsets_of(np.bincount(number))), unique[np.argsort(first)]
+
+    @classmethod
+    def from_arrow(cls, column: Any) -> RaggedRows:
+        """Pack a pyarrow column of lists of (fixed-size or equal) lists of numbers.
+
+        The inner values are used where they stand, without a copy, if the column is one chunk.
+        """
+        import pyarrow as pa
+
+        if isinstance(column, pa.ChunkedArray):
+            column = column.combine_chunks()
+        if isinstance(column, pa.ChunkedArray):  # an empty column stays chunked
+            raise ValueError("the column is empty: pass at least one sample.")
+        if column.null_count:
+            raise ValueError("the column has a null sample: drop it.")
+        kind = column.type
+        if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not hasattr(
+            kind.value_type, "value_type"
+        ):
+            raise TypeError(f"expected a list of lists of numbers, got {kind}.")
+        start = column.offsets[0].as_py()
+        offsets = column.offsets.to_numpy() - start
+        rows = column.flatten()
+        if rows.null_count:
+            raise ValueError("the column has a null row: drop it.")
+        if pa.types.is_fixed_size_list(rows.type):
+            width = rows.type.list_size
+        else:
+            widths = np.diff(rows.offsets.to_numpy())
+            width = int(widths[0]) if len(widths) else 0
+            if np.any(widths != width):
+                raise ValueError("rows have differing numbers of features.")
+        flat = rows.flatten().to_numpy(zero_copy_only=False)
+        return cls(flat.reshape(-1, width), offsets)
+
+    @classmethod
+    def from_torch(cls, tensor: torch.Tensor) -> RaggedRows:
+        """Pack a dense ``(n, p, d)`` or ``(n, d)`` tensor, or a jagged nested tensor."""
+        if tensor.is_nested:
+            if tensor.layout is torch.jagged:
+                values = tensor.values().detach().cpu().numpy()
+                if tensor.lengths() is None:
+                    return cls(values, tensor.offsets().cpu().numpy())
+            return cls.from_samples(part.detach().cpu().numpy() for part in tensor.unbind())
+        array = tensor.detach().cpu().numpy()
+        return cls.from_rows(array) if array.ndim == 2 else cls.from_dense(array)
+
+    @classmethod
+    def coerce(cls, X: Any) -> RaggedRows:
+        """Pack whatever a user may call samples; a 2-D array is n one-row samples."""
+        if isinstance(X, RaggedRows):
+            return X
+        if isinstance(X, torch.Tensor):
+            return cls.from_torch(X)
+        if type(X).__module__.split(".")[0] == "pyarrow" and hasattr(X, "null_count"):
+            return cls.from_arrow(X)
+        if isinstance(X, np.ndarray) and X.dtype != object:
+            return cls.from_dense(X) if X.ndim == 3 else cls.from_rows(X)
+        if holds_samples(X):
+            return cls.from_samples(X)
+        return cls.from_rows(X)
+
+    @classmethod
+    def concatenate(cls, parts: Iterable[RaggedRows]) -> RaggedRows:
+        """Put collections of samples one after the other."""
+        parts = list(parts)
+        if not parts:
+            raise ValueError("nothing to concatenate: pass at least one RaggedRows.")
+        for k, part in enumerate(parts):
+            if part.n_features != parts[0].n_features:
+                raise ValueError(
+                    f"part {k} has {part.n_features} features, part 0 has {parts[0].n_features}."
+                )
+        lengths = np.concatenate([part.lengths for part in parts])
+        return cls(np.concatenate([part.values for part in parts]), _offsets_of(lengths))
+
+    # ------------------------------------------------------------------ reading
+
+    @property
+    def values(self) -> np.ndarray:
+        """All rows, (n_rows, n_features), read-only."""
+        return self._values
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """Where samples begin and end, (n_samples + 1,), read-only."""
+        return self._offsets
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Rows of each sample, (n_samples,)."""
+        return np.diff(self._offsets)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of all samples together."""
+        return len(self._values)
+
+    @property
+    def n_features(self) -> int:
+        """Features of a row, the paper's d."""
+        return self._values.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """float32 or float64."""
+        return self._values.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the packed rows and offsets."""
+        return self._values.nbytes + self._offsets.nbytes
+
+    @property
+    def shape(self) -> tuple[int]:
+        """(n_samples,): to scikit-learn's splitters this is a sequence of samples."""
+        return (len(self),)
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        for start, stop in zip(self._offsets[:-1], self._offsets[1:], strict=True):
+            yield self._values[start:stop]
+
+    def __getitem__(self, key: Any) -> Any:
+        """One sample for an int; RaggedRows for a slice, index array or mask.
+
+        A slice with step 1 shares memory.
+        """
+        if isinstance(key, tuple):  # scikit-learn indexes samples as X[key, ...]
+            if len(key) != 2 or key[1] is not Ellipsis:
+                raise IndexError("RaggedRows has one axis, its samples: use X[i] or X[i][j].")
+            key = key[0]
+        if isinstance(key, int | np.integer):
+            i = int(key) + (len(self) if key < 0 else 0)
+            if not 0 <= i < len(self):
+                raise IndexError(f"sample {key} does not exist: there are {len(self)} samples.")
+            return self._values[self._offsets[i] : self._offsets[i + 1]]
+        if isinstance(key, slice) and key.step in (None, 1):
+            start, stop, _ = key.indices(len(self))
+            if start >= stop:
+                raise IndexError("the slice holds no sample.")
+            cuts = self._offsets[start : stop + 1]
+            return RaggedRows(self._values[cuts[0] : cuts[-1]], cuts - cuts[0])
+        return self._take(np.arange(len(self))[key])
+
+    def _take(self, samples: np.ndarray) -> RaggedRows:
+        if samples.ndim != 1 or len(samples) == 0:
+            raise IndexError("the index holds no sample, or is not one-dimensional.")
+        offsets = _offsets_of(self.lengths[samples])
+        rows = np.repeat(self._offsets[samples] - offsets[:-1], np.diff(offsets))
+        rows += np.arange(offsets[-1])  # (N_taken,) packed positions of the taken rows
+        return RaggedRows(self._values[rows], offsets)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RaggedRows):
+            return NotImplemented
+        return np.array_equal(self._offsets, other._offsets) and np.array_equal(
+            self._values, other._values
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple:
+        return RaggedRows, (np.array(self._values), np.array(self._offsets))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        raise TypeError(
+            "RaggedRows is not one array: use .values for the packed rows, or .to_padded()."
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"RaggedRows(n_samples={len(self)}, n_rows={self.n_rows}, "
+            f"n_features={self.n_features}, dtype={self.dtype})"
+        )
+
+    # ------------------------------------------------------------------ conversions
+
+    def astype(self, dtype: Any) -> RaggedRows:
+        """Return these samples in another float type (the same object if it is that type)."""
+        if self.dtype == np.dtype(dtype):
+            return self
+        return RaggedRows(self._values.astype(dtype), self._offsets)
+
+    def with_values(self, values: Any) -> RaggedRows:
+        """Other row vectors for the same samples: scaled, projected, embedded."""
+        return RaggedRows(values, self._offsets)
+
+    def to_padded(self, fill: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        """Pad to the longest sample: array (n, p_max, d) and mask (n, p_max) of real rows."""
+        mask = np.arange(self.lengths.max()) < self.lengths[:, None]
+        padded = np.full((*mask.shape, self.n_features), fill, dtype=self.dtype)
+        padded[mask] = self._values
+        return padded, mask
+
+    def to_torch(self, device: Any = "cpu", dtype: torch.dtype | None = None):
+        """Packed rows (n_rows, d) and offsets (n_samples + 1,) as tensors.
+
+        On the CPU, in the same type, they share memory: treat them as read-only.
+        """
+        with warnings.catch_warnings():  # torch warns that it cannot mark a tensor read-only
+            warnings.filterwarnings("ignore", message=".*not writable.*")
+            values, offsets = torch.from_numpy(self._values), torch.from_numpy(self._offsets)
+        return values.to(device=device, dtype=dtype), offsets.to(device=device)
+
+
+def holds_samples(X: Any) -> bool:
+    """Whether X is a list (or object array) whose items are matrices rather than rows."""
+    if not isinstance(X, list | tuple | np.ndarray) or len(X) == 0:
+        return False
+    first = X[0]
+    ndim = getattr(first, "ndim", None)
+    if ndim is None:
+        try:
+            ndim = np.ndim(first)
+        except ValueError:  # an inhomogeneous nested list
+            return False
+    return ndim == 2
+
+
+def _as_float_matrix(array: Any, what: str) -> np.ndarray:
+    if isinstance(array, torch.Tensor):
+        array = array.detach().cpu().numpy()
+    try:
+        matrix = np.asarray(array)
+        if matrix.dtype == object:
+            matrix = matrix.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{what} is not a matrix of numbers: {error}.") from error
+    if matrix.ndim != 2:
+        raise ValueError(f"{what} must be a 2-D array (rows × features), got {matrix.ndim}-D.")
+    if matrix.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {what} is complex; pass real numbers.")
+    if matrix.dtype.kind not in "fiub":
+        raise ValueError(f"{what} is not numeric (dtype {matrix.dtype}): pass real numbers.")
+    if matrix.shape[1] == 0:
+        raise ValueError(f"{what} has 0 features: every row needs at least one.")
+    if matrix.dtype not in (np.float32, np.float64):
+        matrix = matrix.astype(np.float64)
+    return np.ascontiguousarray(matrix)
+
+
+def _as_column(column: Any, name: str) -> np.ndarray:
+    array = np.asarray(column)
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"column {name!r} is not numeric (dtype {array.dtype}).")
+    return array
+
+
+def _offsets_of(lengths: Any) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+
+
+def _frozen(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.setflags(write=False)
+    return view
