@@ -179,7 +179,7 @@ class RaggedRows(Sequence):
         if not columns:
             raise ValueError("the table has no feature column.")
         values = np.column_stack([_as_column(frame[c], c) for c in columns])
-        ids = np.asarray(frame[sample])
+        ids = _as_ids(frame[sample], sample)
         unique, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
         rank = np.empty(len(unique), dtype=np.int64)
         rank[np.argsort(first)] = np.arange(len(unique))  # order of first appearance
@@ -196,8 +196,8 @@ class RaggedRows(Sequence):
         """
         import pyarrow as pa
 
-        if isinstance(column, pa.ChunkedArray):
-            column = column.combine_chunks()
+        if isinstance(column, pa.ChunkedArray):  # combining even one chunk would copy it
+            column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
         if isinstance(column, pa.ChunkedArray):  # an empty column stays chunked
             raise ValueError("the column is empty: pass at least one sample.")
         if column.null_count:
@@ -216,22 +216,22 @@ class RaggedRows(Sequence):
             width = rows.type.list_size
         else:
             widths = np.diff(rows.offsets.to_numpy())
-            width = int(widths[0]) if len(widths) else 0
+            width = int(widths[0]) if len(widths) else 1
             if np.any(widths != width):
                 raise ValueError("rows have differing numbers of features.")
         flat = rows.flatten().to_numpy(zero_copy_only=False)
-        return cls(flat.reshape(-1, width), offsets)
+        return cls(flat.reshape(len(rows), width), offsets)
 
     @classmethod
     def from_torch(cls, tensor: torch.Tensor) -> RaggedRows:
         """Pack a dense ``(n, p, d)`` or ``(n, d)`` tensor, or a jagged nested tensor."""
         if tensor.is_nested:
             if tensor.layout is torch.jagged:
-                values = tensor.values().detach().cpu().numpy()
+                values = _as_numpy(tensor.values())
                 if tensor.lengths() is None:
                     return cls(values, tensor.offsets().cpu().numpy())
-            return cls.from_samples(part.detach().cpu().numpy() for part in tensor.unbind())
-        array = tensor.detach().cpu().numpy()
+            return cls.from_samples(_as_numpy(part) for part in tensor.unbind())
+        array = _as_numpy(tensor)
         return cls.from_rows(array) if array.ndim == 2 else cls.from_dense(array)
 
     @classmethod
@@ -245,7 +245,7 @@ class RaggedRows(Sequence):
             return cls.from_arrow(X)
         if isinstance(X, np.ndarray) and X.dtype != object:
             return cls.from_dense(X) if X.ndim == 3 else cls.from_rows(X)
-        if holds_samples(X):
+        if holds_samples(X) or (isinstance(X, list | tuple) and len(X) == 0):
             return cls.from_samples(X)
         return cls.from_rows(X)
 
@@ -411,7 +411,7 @@ def holds_samples(X: Any) -> bool:
 
 def _as_float_matrix(array: Any, what: str) -> np.ndarray:
     if isinstance(array, torch.Tensor):
-        array = array.detach().cpu().numpy()
+        array = _as_numpy(array)
     try:
         matrix = np.asarray(array)
         if matrix.dtype == object:
@@ -436,6 +436,35 @@ def _as_column(column: Any, name: str) -> np.ndarray:
     if array.dtype.kind not in "fiub":
         raise ValueError(f"column {name!r} is not numeric (dtype {array.dtype}).")
     return array
+
+
+def _as_ids(column: Any, name: str) -> np.ndarray:
+    ids = np.asarray(column)
+    if ids.dtype.kind in "fOmM":
+        for line, value in enumerate(ids.tolist()):
+            if _is_missing(value):
+                raise ValueError(f"line {line} of column {name!r} names no sample: drop the line.")
+        try:
+            np.sort(ids)
+        except TypeError as error:
+            raise ValueError(
+                f"column {name!r} mixes ids that cannot be compared ({error}): use one type."
+            ) from None
+    return ids
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas.NA has no truth value
+        return True
+
+
+def _as_numpy(tensor: torch.Tensor) -> np.ndarray:
+    tensor = tensor.detach().cpu()
+    if tensor.dtype is torch.bfloat16:  # unknown to NumPy, exact in float32
+        tensor = tensor.float()
+    return tensor.numpy()
 
 
 def _offsets_of(lengths: Any) -> np.ndarray:

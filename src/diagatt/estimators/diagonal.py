@@ -1,0 +1,497 @@
+"""Diagonalized attention with scikit-learn's face."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.base import ClassifierMixin, RegressorMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.estimators.base import RowsEstimator, validate_covariates, validate_weights
+from diagatt.estimators.diagonal_fit import check_settings, fit_diagonal
+from diagatt.estimators.presets import get_preset
+from diagatt.families import Family, check_response, get_family
+from diagatt.ragged import RaggedRows
+from diagatt.segments import segment_argmax, weighted_pool
+from diagatt.solvers.problem import Problem
+
+
+class _DiagAtt(TransformerMixin, RowsEstimator):
+    """Everything that regression and classification share."""
+
+    def __init__(
+        self,
+        n_heads: int | str = 1,
+        *,
+        family: str = "auto",
+        solver: str = "gradient",
+        score_form: str = "affine",
+        parameterization: str = "factored",
+        rank: int | None = None,
+        temperature: float = 1.0,
+        ridge: float = 1e-4,
+        score_ridge: float = 1e-4,
+        value_bound: float | None = None,
+        score_bound: float | None = None,
+        optimizer: str = "auto",
+        learning_rate: float = 3e-3,
+        batch_size: int | None = 128,
+        max_epochs: int | None = None,
+        tolerance: float = 1e-8,
+        row_dropout: float = 0.0,
+        validation_fraction: float = 0.0,
+        patience: int = 5,
+        init: str = "pooled",
+        init_scale: float = 0.1,
+        n_restarts: int = 1,
+        selection: str | int = "holdout",
+        warm_start: bool = False,
+        checkpoint: Any = None,
+        checkpoint_every: int = 1,
+        random_state: Any = None,
+        device: str = "cpu",
+        dtype: str | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_heads = n_heads
+        self.family = family
+        self.solver = solver
+        self.score_form = score_form
+        self.parameterization = parameterization
+        self.rank = rank
+        self.temperature = temperature
+        self.ridge = ridge
+        self.score_ridge = score_ridge
+        self.value_bound = value_bound
+        self.score_bound = score_bound
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.tolerance = tolerance
+        self.row_dropout = row_dropout
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.init = init
+        self.init_scale = init_scale
+        self.n_restarts = n_restarts
+        self.selection = selection
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
+        self.random_state = random_state
+        self.device = device
+        self.dtype = dtype
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------ fitting
+
+    @classmethod
+    def preset(cls, name: str, **parameters: Any) -> Self:
+        """Make an estimator with named settings; further parameters override them.
+
+        Parameters
+        ----------
+        name : {"paper"}
+            "paper" trains as the paper does (supplement S7.1 and S7.2).
+
+        Examples
+        --------
+        >>> from diagatt import DiagAttRegressor
+        >>> DiagAttRegressor.preset("paper", n_heads=2).temperature
+        100.0
+        """
+        return cls(**{**get_preset(cls._estimator_type_name(), name), **parameters})
+
+    @classmethod
+    def _estimator_type_name(cls) -> str:
+        raise NotImplementedError
+
+    def _fit(self, rows: RaggedRows, y: np.ndarray, weights: np.ndarray, covariates: Any) -> None:
+        check_settings(self)
+        family, n_outputs = self._fitted_family()
+        if len(rows) != len(y):
+            raise ValueError(f"X has {len(rows)} samples, y has {len(y)} responses.")
+        Z = validate_covariates(covariates, len(rows), expected=None)
+        problem = self._problem(family, rows, y, weights, Z, n_outputs)
+        check_response(family, problem.y)
+        if bool((problem.weights == 0).any()):
+            problem = problem.take(torch.nonzero(problem.weights)[:, 0])
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        start = self._warm_module(problem) if self.warm_start else None
+        fitted = fit_diagonal(self, problem, seed, start)
+        module = fitted.module
+        self.n_heads_, self.n_restarts_ = fitted.n_heads, fitted.n_restarts
+        self.query_key_ = module.query_key.matrix().detach().cpu().numpy()  # (M·R, D, D)
+        self.value_ = _drop_single(module.value.mT.detach().cpu().numpy(), axis=1)  # (M·R, [K,] d)
+        self.intercept_ = _drop_single(module.intercept.detach().cpu().numpy(), axis=0)
+        self.covariate_coef_ = _drop_single(module.covariate.T.detach().cpu().numpy(), axis=0)
+        self.n_covariates_ = Z.shape[1]
+        self.temperature_ = float(module.temperature)
+        self.history_ = fitted.history
+        self.selection_ = fitted.selection
+        self.n_iter_ = max(len(history) for history in fitted.history)
+
+    def _problem(self, family: Family, rows, y, weights, Z, n_outputs) -> Problem:
+        dtype = torch.float32 if (self.dtype or rows.dtype) == np.float32 else torch.float64
+        values, offsets = rows.to_torch(self.device, dtype)
+        y, weights, Z = (torch.as_tensor(a).to(self.device, dtype) for a in (y, weights, Z))
+        return Problem(family, values, offsets, y, weights, Z, n_outputs)
+
+    def _fitted_family(self) -> tuple[Family, int]:
+        """Family and number of linear predictors."""
+        raise NotImplementedError
+
+    def _warm_module(self, problem: Problem) -> DiagonalAttention | None:
+        if not hasattr(self, "query_key_"):
+            return None
+        same = self.n_heads in (self.n_heads_, "auto") and self.n_restarts == self.n_restarts_
+        if not same or problem.n_features != self.value_.shape[-1]:
+            raise ValueError(
+                "warm_start continues a fit of the same n_heads, n_restarts and features: "
+                "set warm_start=False or the old values."
+            )
+        return self.to_module()
+
+    # ------------------------------------------------------------------ what the fit says
+
+    def to_module(self) -> DiagonalAttention:
+        """The fitted model as a torch module (M·R heads if M restarts were averaged)."""
+        check_is_fitted(self)
+        heads, d = len(self.value_), self.value_.shape[-1]
+        forms = {d: "quadratic", d + 1: "affine", 2 * d + 1: "contextual"}
+        _, n_outputs = self._fitted_family()
+        module = DiagonalAttention(
+            d,
+            heads,
+            n_outputs,
+            self.n_covariates_,
+            temperature=self.temperature_,
+            score_form=forms[self.query_key_.shape[-1]],
+        ).to(torch.from_numpy(self.value_).dtype)
+        with torch.no_grad():
+            module.query_key.set_matrix(torch.from_numpy(self.query_key_))
+            module.value.copy_(torch.from_numpy(self.value_.reshape(heads, n_outputs, d)).mT)
+            module.intercept.copy_(torch.as_tensor(self.intercept_))
+            coefficients = torch.from_numpy(np.asarray(self.covariate_coef_))
+            module.covariate.copy_(coefficients.reshape(n_outputs, -1).T)
+        return module
+
+    @torch.no_grad()
+    def _linear_predictor(self, X: Any, covariates: Any) -> np.ndarray:
+        check_is_fitted(self)
+        rows = self._validate_rows(X, reset=False)
+        Z = validate_covariates(covariates, len(rows), self.n_covariates_)
+        module = self.to_module().to(self.device)
+        values, offsets = rows.to_torch(self.device, module.value.dtype)
+        z = module(values, offsets, torch.as_tensor(Z).to(values))
+        return z.cpu().numpy()
+
+    @torch.no_grad()
+    def _head_attention(self, rows: RaggedRows) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Weights of every restart (N, M, R), and packed rows with offsets."""
+        module = self.to_module().to(self.device)
+        values, offsets = rows.to_torch(self.device, module.value.dtype)
+        kappa = module.attention(values, offsets)
+        return kappa.reshape(len(values), self.n_restarts_, self.n_heads_), values, offsets
+
+    @torch.no_grad()
+    def scores(self, X: Any) -> list[np.ndarray]:
+        """Scores ψ/τ behind the attention weights, one ``(p_i, n_heads)`` array a sample.
+
+        With several restarts, the mean over restarts.
+        """
+        check_is_fitted(self)
+        rows = self._validate_rows(X, reset=False)
+        module = self.to_module().to(self.device)
+        values, offsets = rows.to_torch(self.device, module.value.dtype)
+        scores = module.scores(values, offsets) / self.temperature_
+        scores = scores.reshape(len(values), self.n_restarts_, self.n_heads_).mean(dim=1)
+        return _per_sample(scores, rows)
+
+    def attention(self, X: Any) -> list[np.ndarray]:
+        """Attention weights κ (equation softmax_diag_score_multi).
+
+        Parameters
+        ----------
+        X : samples
+
+        Returns
+        -------
+        list of arrays of shape (p_i, n_heads)
+            Columns sum to 1. With several restarts, the mean over restarts.
+        """
+        check_is_fitted(self)
+        rows = self._validate_rows(X, reset=False)
+        kappa, _, _ = self._head_attention(rows)
+        return _per_sample(kappa.mean(dim=1), rows)
+
+    def locate(self, X: Any) -> np.ndarray:
+        """Row of interest of each head, the paper's Ŝ: argmax over rows of the attention.
+
+        Returns
+        -------
+        array of shape (n_samples, n_heads), int
+            Row numbers within each sample, from 0.
+        """
+        check_is_fitted(self)
+        kappa, _, offsets = self._head_attention(self._validate_rows(X, reset=False))
+        return segment_argmax(kappa.mean(dim=1), offsets).cpu().numpy()
+
+    def restart_agreement(self, X: Any) -> np.ndarray:
+        """Share of restarts that point at the row that `locate` names, (n_samples, n_heads).
+
+        1 where all restarts agree; low values say how little a row can be trusted.
+        """
+        check_is_fitted(self)
+        kappa, _, offsets = self._head_attention(self._validate_rows(X, reset=False))
+        located = segment_argmax(kappa.mean(dim=1), offsets)
+        votes = [segment_argmax(kappa[:, m], offsets) == located for m in range(kappa.shape[1])]
+        return torch.stack(votes).double().mean(dim=0).cpu().numpy()
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Pooled rows Xᵀκ_r of all heads side by side, (n_samples, n_heads · n_features)."""
+        check_is_fitted(self)
+        rows = self._validate_rows(X, reset=False)
+        kappa, values, offsets = self._head_attention(rows)
+        pooled = weighted_pool(kappa.mean(dim=1), values, offsets)
+        return pooled.flatten(1).cpu().numpy().astype(rows.dtype, copy=False)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names ``head0_x0, head0_x1, …`` of the columns of `transform`."""
+        check_is_fitted(self)
+        names = _check_feature_names_in(self, input_features)
+        return np.array([f"head{r}_{x}" for r in range(self.n_heads_) for x in names], object)
+
+    def __sklearn_tags__(self):  # noqa: D105
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class DiagAttRegressor(RegressorMixin, _DiagAtt):
+    r"""Individualized sparse regression by diagonalized attention.
+
+    Every sample is a matrix of rows; a few rows decide its response. Head r scores each row,
+    a softmax over the sample's rows finds the row of interest, a shared vector predicts:
+
+    .. math:: g(\mathrm E\, y) = \sum_r ⟨v_r, X^\top κ_r⟩ + b, \qquad
+              κ_r = \mathrm{softmax}(\mathrm{diag}(X W_r X^\top) / (τ\sqrt d)).
+
+    Parameters
+    ----------
+    n_heads : int or "auto"
+        Rows of interest a sample, R. "auto" tries 1, 2 and 3 (see `selection`).
+    family : {"auto", "gaussian", "poisson", "gamma"}
+        Response distribution; "auto" is gaussian. Poisson and gamma have a log link.
+    solver : {"gradient"}
+        "gradient" minimizes the empirical risk of equation (obj).
+    score_form : {"quadratic", "affine", "contextual"}
+        Score the row x; (x, 1), which adds a linear term; or (x, 1, mean row of the sample).
+    parameterization : {"factored", "full", "psd"}
+        W = W_Q W_Kᵀ, W free, or W = L Lᵀ.
+    rank : int, optional
+        Columns of the factors; for "full", the rank kept after each step.
+    temperature : float
+        τ; divides scores before the softmax.
+    ridge, score_ridge : float
+        Penalties ½λ‖V‖² and ½λΣ‖W_r‖² beside the mean loss.
+    value_bound, score_bound : float, optional
+        The paper's bounded parameter space, ‖V‖_F ≤ R₁ and ‖W_r‖_op ≤ R₂, by projection.
+    optimizer : {"auto", "adam", "lbfgs"}
+        Mini-batch Adam, or full-batch L-BFGS with a Newton finish of the convex part; "auto"
+        takes L-BFGS for small data.
+    learning_rate, batch_size, max_epochs : float, int, int
+        Of Adam. ``batch_size=None`` uses all samples at every step. `max_epochs` also limits
+        L-BFGS; by default 40 epochs of Adam or 2000 of L-BFGS.
+    tolerance : float
+        L-BFGS stops when no entry of the gradient is larger.
+    row_dropout : float
+        Share of rows left out at every step of Adam.
+    validation_fraction, patience : float, int
+        Hold this share of samples out; stop Adam when their loss has not fallen for `patience`
+        epochs, and keep the best epoch.
+    init : {"pooled", "zero"}
+        Start values at the GLM of mean-pooled rows, or at zero.
+    init_scale : float
+        Spread of the random entries of W_Q and W_K.
+    n_restarts : int
+        Fits from different starts that are averaged.
+    selection : "holdout" or int
+        How ``n_heads="auto"`` compares: one held-out part of n/8, or this many folds.
+    warm_start : bool
+        Continue from the previous fit.
+    checkpoint : path, optional
+        File in which Adam keeps its state every `checkpoint_every` epochs; `fit` resumes from it
+        with the same result as an undisturbed run.
+    checkpoint_every : int
+    random_state : int, RandomState or None
+    device : str
+        Torch device.
+    dtype : {"float32", "float64"}, optional
+        Type to compute in; that of X by default.
+    verbose : bool
+        Show a progress bar.
+
+    Attributes
+    ----------
+    query_key_ : array of shape (n_restarts · n_heads, D, D)
+        W; D = d, d + 1 ("affine") or 2d + 1 ("contextual").
+    value_ : array of shape (n_restarts · n_heads, n_features)
+        v, divided by the number of restarts.
+    intercept_ : float
+    covariate_coef_ : array of shape (n_covariates,)
+    n_heads_, n_restarts_, n_features_in_, n_iter_ : int
+    history_ : list of lists of dicts
+        Loss of every epoch of every restart.
+    selection_ : list of dicts
+        Held-out losses by number of heads when ``n_heads="auto"``.
+
+    Examples
+    --------
+    >>> from diagatt import DiagAttRegressor, simulate
+    >>> data = simulate.regression(300, p=6, d=4, mu=(3,), sigma2=(4,), seed=0)
+    >>> model = DiagAttRegressor(random_state=0).fit(data.X, data.y)
+    >>> model.locate(data.X[:3]).shape
+    (3, 1)
+    >>> model.attention(data.X[:1])[0].sum(axis=0).round(6)
+    array([1.], dtype=float32)
+    """
+
+    @classmethod
+    def _estimator_type_name(cls) -> str:
+        return "regressor"
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> Self:
+        """Fit to samples and their responses.
+
+        Parameters
+        ----------
+        X : RaggedRows, list of (p_i, d) arrays, (n, p, d) array, or (n, d) array
+            Samples. A 2-D array is n one-row samples, for which the model is a plain GLM.
+        y : array of shape (n,)
+        sample_weight : array of shape (n,), optional
+        covariates : array of shape (n, q), optional
+            Shared covariates z whose effect is added to the predictor.
+        """
+        rows = self._validate_rows(X, reset=True)
+        response = self._validate_response(y, len(rows))
+        self._fit(rows, response, validate_weights(sample_weight, len(rows)), covariates)
+        return self
+
+    def _fitted_family(self) -> tuple[Family, int]:
+        family = get_family("gaussian" if self.family == "auto" else self.family)
+        if family.classifies:
+            raise ValueError(
+                f"family {self.family!r} is for classes: use DiagAttClassifier, or one of "
+                "'gaussian', 'poisson', 'gamma'."
+            )
+        return family, 1
+
+    def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
+        """Expected responses g⁻¹(z), (n_samples,)."""
+        z = torch.from_numpy(self._linear_predictor(X, covariates))
+        return self._fitted_family()[0].inverse_link(z)[:, 0].numpy()
+
+
+class DiagAttClassifier(ClassifierMixin, _DiagAtt):
+    """Individualized sparse classification by diagonalized attention.
+
+    The model and the parameters of `DiagAttRegressor`, with a logit link for two classes and a
+    softmax link for more; each class then has its own value vectors and all share the attention.
+
+    Parameters
+    ----------
+    n_heads : int or "auto"
+        Rows of interest a sample, R.
+    family : {"auto", "bernoulli", "multinomial"}
+        "auto" is bernoulli for two classes and multinomial for more.
+    solver, score_form, parameterization, rank, temperature, ridge, score_ridge, value_bound, \
+score_bound, optimizer, learning_rate, batch_size, max_epochs, tolerance, row_dropout, \
+validation_fraction, patience, init, init_scale, n_restarts, selection, warm_start, checkpoint, \
+checkpoint_every, random_state, device, dtype, verbose
+        As in `DiagAttRegressor`.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    value_ : array of shape (n_restarts · n_heads, n_features), or (…, n_classes, n_features)
+    intercept_ : float, or array of shape (n_classes,)
+    query_key_, covariate_coef_, n_heads_, n_restarts_, history_, selection_
+        As in `DiagAttRegressor`.
+
+    Examples
+    --------
+    >>> from diagatt import DiagAttClassifier, simulate
+    >>> data = simulate.classification(300, p=6, d=4, seed=0)
+    >>> model = DiagAttClassifier(random_state=0).fit(data.X, data.y)
+    >>> model.predict_proba(data.X[:2]).shape
+    (2, 2)
+    """
+
+    @classmethod
+    def _estimator_type_name(cls) -> str:
+        return "classifier"
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> Self:
+        """Fit to samples and their classes; parameters as in `DiagAttRegressor.fit`."""
+        rows = self._validate_rows(X, reset=True)
+        labels = self._validate_classes(y, len(rows))
+        weights = validate_weights(sample_weight, len(rows))
+        self.classes_ = np.unique(labels[weights > 0])
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y holds one class only ({self.classes_[0]!r}): a classifier needs at least two."
+            )
+        counted = weights > 0
+        codes = np.zeros(len(labels))
+        codes[counted] = np.searchsorted(self.classes_, labels[counted])
+        self._fit(rows, codes, weights, covariates)
+        return self
+
+    def _fitted_family(self) -> tuple[Family, int]:
+        n_classes = len(self.classes_)
+        name = self.family
+        if name == "auto":
+            name = "bernoulli" if n_classes == 2 else "multinomial"
+        family = get_family(name)
+        if not family.classifies:
+            raise ValueError(
+                f"family {name!r} is for numbers: use DiagAttRegressor, or 'bernoulli' or "
+                "'multinomial'."
+            )
+        if name == "bernoulli" and n_classes > 2:
+            raise ValueError(f"family 'bernoulli' has two classes, y has {n_classes}.")
+        return family, 1 if name == "bernoulli" else n_classes
+
+    def decision_function(self, X: Any, covariates: Any = None) -> np.ndarray:
+        """Linear predictors z: (n_samples,) for two classes, else (n_samples, n_classes)."""
+        z = self._linear_predictor(X, covariates)
+        if z.shape[1] == 1:
+            return z[:, 0]
+        return z[:, 1] - z[:, 0] if len(self.classes_) == 2 else z
+
+    def predict_proba(self, X: Any, covariates: Any = None) -> np.ndarray:
+        """Class probabilities, (n_samples, n_classes)."""
+        z = torch.from_numpy(self._linear_predictor(X, covariates)).double()
+        mean = self._fitted_family()[0].inverse_link(z)
+        return (torch.cat([1 - mean, mean], dim=1) if mean.shape[1] == 1 else mean).numpy()
+
+    def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
+        """Most probable classes, (n_samples,)."""
+        z = self._linear_predictor(X, covariates)
+        codes = (z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)
+        return self.classes_[codes]
+
+
+def _per_sample(packed: torch.Tensor, rows: RaggedRows) -> list[np.ndarray]:
+    return np.split(packed.cpu().numpy(), rows.offsets[1:-1])
+
+
+def _drop_single(array: np.ndarray, axis: int) -> Any:
+    """Leave out the axis of outputs if there is one output."""
+    return array.squeeze(axis) if array.shape[axis] == 1 else array

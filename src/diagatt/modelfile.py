@@ -1,0 +1,120 @@
+"""One verified safetensors file: tensors and a JSON document, written whole or not at all.
+
+The file's metadata holds a SHA-256 over every byte of the file (with the place of the digest
+itself filled with zeros), so that any truncation or flipped bit is found before a tensor is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import struct
+from glob import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
+
+_BLANK = "0" * 64
+
+
+class ModelFileError(ValueError):
+    """The file is not a diagatt file, is damaged, or comes from a newer version."""
+
+
+def write(path: str | os.PathLike, tensors: dict[str, np.ndarray], document: dict) -> None:
+    """Write tensors and a JSON document atomically: temporary file, fsync, rename.
+
+    A process killed at any moment leaves the old file or the new one. Temporary files that killed
+    writers left beside it are removed.
+    """
+    path = Path(path)
+    metadata = {"diagatt": json.dumps(document, sort_keys=True), "sha256": _BLANK}
+    arrays = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+    blank = save_tensors(arrays, metadata)
+    digest = hashlib.sha256(blank).hexdigest()
+    _write_atomically(path, _swap(blank, _BLANK, digest))
+
+
+def read(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Read and verify a file of `write`."""
+    path = Path(path)
+    content = path.read_bytes()
+    digest = _stored_digest(path, content)
+    if hashlib.sha256(_swap(content, digest, _BLANK)).hexdigest() != digest:
+        raise ModelFileError(f"{path} is damaged: its checksum does not match; restore a copy.")
+    try:
+        return load_tensors(content), json.loads(_metadata(content)["diagatt"])
+    except (SafetensorError, KeyError, ValueError) as error:
+        raise ModelFileError(f"{path} is not a diagatt file: {error}.") from error
+
+
+def _swap(content: bytes, old: str, new: str) -> bytes:
+    """Exchange the digest; inside the JSON document quotes are escaped, so the place is unique."""
+    place = '"sha256":"{}"'.format
+    return content.replace(place(old).encode(), place(new).encode(), 1)
+
+
+def _metadata(content: bytes) -> dict[str, str]:
+    (length,) = struct.unpack_from("<Q", content)
+    if length > len(content) - 8:
+        raise ValueError("the header is longer than the file")
+    return json.loads(content[8 : 8 + length].decode("utf-8"))["__metadata__"]
+
+
+def _stored_digest(path: Path, content: bytes) -> str:
+    try:
+        digest = _metadata(content)["sha256"]
+    except (struct.error, ValueError, KeyError, TypeError) as error:
+        raise ModelFileError(
+            f"{path} is not a readable diagatt file (truncated, damaged or foreign): restore a copy."
+        ) from error
+    if not isinstance(digest, str) or len(digest) != 64:
+        raise ModelFileError(f"{path} is damaged: its checksum is unreadable; restore a copy.")
+    return digest
+
+
+def _write_atomically(path: Path, content: bytes) -> None:
+    _remove_strays(path)
+    temporary = path.parent / f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    if os.name == "posix":  # the rename itself must reach the disk
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _remove_strays(path: Path) -> None:
+    """Delete temporary files of this target whose writer no longer runs."""
+    for stray in path.parent.glob(f".{escape(path.name)}.*.tmp"):
+        writer = stray.name[len(path.name) + 2 :].split(".")[0]
+        if writer.isdigit() and not _is_running(int(writer)):
+            stray.unlink(missing_ok=True)
+
+
+def _is_running(pid: int) -> bool:
+    if os.name != "posix":  # elsewhere signal 0 is not harmless
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True

@@ -1,0 +1,152 @@
+"""Arithmetic within samples, and the quadratic scores of rows.
+
+Everything takes packed rows and ``offsets`` (see `diagatt.ragged`); nothing is padded. Reductions
+are differentiable. Scores never build an (N, d) temporary: rows go through one reused block.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+# A block of rows and its product with W stay in the second-level cache of common processors.
+BLOCK_ROWS = 8192
+
+
+def sample_of_row(offsets: Tensor) -> Tensor:
+    """Number of the sample that each packed row belongs to, (N,)."""
+    lengths = offsets.diff()
+    return torch.repeat_interleave(torch.arange(len(lengths), device=offsets.device), lengths)
+
+
+def spread(per_sample: Tensor, offsets: Tensor) -> Tensor:
+    """Repeat each sample's line for each of its rows, (n, …) → (N, …)."""
+    return torch.repeat_interleave(per_sample, offsets.diff(), dim=0)
+
+
+def segment_sum(x: Tensor, offsets: Tensor) -> Tensor:
+    """Sum over the rows of each sample, (N, …) → (n, …)."""
+    return torch.segment_reduce(x.contiguous(), "sum", offsets=offsets, axis=0)
+
+
+def segment_max(x: Tensor, offsets: Tensor) -> Tensor:
+    """Maximum over the rows of each sample, (N, …) → (n, …)."""
+    return torch.segment_reduce(x.contiguous(), "max", offsets=offsets, axis=0)
+
+
+def segment_mean(x: Tensor, offsets: Tensor) -> Tensor:
+    """Mean over the rows of each sample, (N, …) → (n, …)."""
+    lengths = offsets.diff().to(x.dtype)
+    return segment_sum(x, offsets) / lengths.reshape(-1, *[1] * (x.ndim - 1))
+
+
+def segment_argmax(x: Tensor, offsets: Tensor) -> Tensor:
+    """Position, within its sample, of the first largest row of each column, (N, R) → (n, R)."""
+    lengths = offsets.diff()
+    position = torch.arange(len(x), device=x.device) - spread(offsets[:-1], offsets)  # (N,)
+    is_largest = x >= spread(segment_max(x, offsets), offsets)  # (N, R)
+    beyond = int(lengths.max())
+    first = torch.where(is_largest, position[:, None], beyond).to(torch.float64)
+    return (-segment_max(-first, offsets)).to(torch.int64)
+
+
+def segment_softmax(scores: Tensor, offsets: Tensor) -> Tensor:
+    r"""Softmax over the rows of each sample (equation softmax_diag_score).
+
+    .. math:: κ_j = e^{ψ_j} / Σ_l e^{ψ_l}, \quad l \text{ in the sample of } j
+
+    Examples
+    --------
+    >>> segment_softmax(torch.tensor([[0.0], [0.0], [5.0]]), torch.tensor([0, 2, 3]))
+    tensor([[0.5000],
+            [0.5000],
+            [1.0000]])
+    """
+    peak = segment_max(scores.detach(), offsets)  # softmax does not depend on the shift
+    weights = torch.exp(scores - spread(peak, offsets))  # (N, R)
+    return weights / spread(segment_sum(weights, offsets), offsets)
+
+
+def segment_logsumexp(scores: Tensor, offsets: Tensor) -> Tensor:
+    """Logarithm of the summed exponentials of each sample's rows, (N, R) → (n, R)."""
+    peak = segment_max(scores.detach(), offsets)
+    return peak + torch.log(segment_sum(torch.exp(scores - spread(peak, offsets)), offsets))
+
+
+def weighted_pool(weights: Tensor, values: Tensor, offsets: Tensor) -> Tensor:
+    """Pooled rows Xᵀκ of every sample and head, (N, R) and (N, d) → (n, R, d).
+
+    A block-sparse product: the weights are the entries of an (n·R, N) matrix in CSR form.
+    """
+    n, (rows, heads) = len(offsets) - 1, weights.shape
+    starts = torch.arange(heads, device=values.device)
+    lengths = offsets.diff()
+    # Line i·R + r of the matrix holds κ_r of sample i: R copies of the sample's row numbers.
+    cuts = torch.cat([offsets[:1], torch.repeat_interleave(lengths, heads).cumsum(0)])
+    if heads == 1:
+        columns, entries = torch.arange(rows, device=values.device), weights[:, 0]
+    else:
+        line = torch.repeat_interleave(torch.arange(n * heads, device=values.device), cuts.diff())
+        within = torch.arange(len(line), device=values.device) - cuts[:-1][line]
+        columns = offsets[:-1][line // heads] + within
+        entries = weights[columns, starts[line % heads]]
+    csr = torch.sparse_csr_tensor(cuts, columns, entries.contiguous(), size=(n * heads, rows))
+    return (csr @ values).reshape(n, heads, -1)
+
+
+def quadratic_scores(values: Tensor, query_key: Tensor) -> Tensor:
+    r"""Diagonal of :math:`X W_r X^\top` for every head (equation diag_score, unscaled).
+
+    Parameters
+    ----------
+    values : tensor of shape (N, d)
+    query_key : tensor of shape (R, d, d)
+
+    Returns
+    -------
+    tensor of shape (N, R)
+        ``x_j W_r x_jᵀ``. Differentiable in both; the gradient in W is one weighted Gram matrix.
+    """
+    return _QuadraticScores.apply(values, query_key)
+
+
+def weighted_gram(values: Tensor, weights: Tensor) -> Tensor:
+    r""":math:`Σ_j c_{jr}\, x_j^\top x_j` for every column r of the weights, (R, d, d), in blocks."""
+    d, heads = values.shape[1], weights.shape[1]
+    gram = values.new_zeros(heads, d, d)
+    buffer = values.new_empty(min(BLOCK_ROWS, len(values)), d)
+    for start in range(0, len(values), BLOCK_ROWS):
+        block = values[start : start + BLOCK_ROWS]
+        scaled = buffer[: len(block)]
+        for r in range(heads):
+            torch.mul(block, weights[start : start + BLOCK_ROWS, r : r + 1], out=scaled)
+            gram[r].addmm_(block.T, scaled)
+    return gram
+
+
+class _QuadraticScores(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, values: Tensor, query_key: Tensor) -> Tensor:
+        ctx.save_for_backward(values, query_key)
+        d, heads = values.shape[1], len(query_key)
+        scores = values.new_empty(len(values), heads)
+        buffer = values.new_empty(min(BLOCK_ROWS, len(values)), d)
+        for start in range(0, len(values), BLOCK_ROWS):
+            block = values[start : start + BLOCK_ROWS]
+            product = buffer[: len(block)]
+            for r in range(heads):
+                torch.mm(block, query_key[r], out=product)
+                torch.sum(product.mul_(block), dim=1, out=scores[start : start + len(block), r])
+        return scores
+
+    @staticmethod
+    def backward(ctx, grad: Tensor):
+        values, query_key = ctx.saved_tensors
+        grad_values = grad_query_key = None
+        if ctx.needs_input_grad[0]:
+            grad_values = torch.zeros_like(values)
+            for r, W in enumerate(query_key):
+                grad_values.addcmul_(values @ (W + W.T), grad[:, r : r + 1])
+        if ctx.needs_input_grad[1]:
+            grad_query_key = weighted_gram(values, grad)
+        return grad_values, grad_query_key

@@ -1,0 +1,69 @@
+"""Choosing among candidates on held-out samples, then refitting on all (supplement S7.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+Candidate = TypeVar("Candidate")
+
+
+def splits(
+    n_samples: int, scheme: str | int, seed: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Training and held-out sample numbers.
+
+    Parameters
+    ----------
+    n_samples : int
+    scheme : "holdout" or int
+        One random held-out part of n/8 samples, or this many cross-validation folds.
+    seed : int
+
+    Examples
+    --------
+    >>> [(len(a), len(b)) for a, b in splits(80, "holdout", 0)]
+    [(70, 10)]
+    >>> [(len(a), len(b)) for a, b in splits(80, 4, 0)]
+    [(60, 20), (60, 20), (60, 20), (60, 20)]
+    """
+    order = np.random.default_rng(seed).permutation(n_samples)
+    if scheme == "holdout":
+        parts = [order[: max(1, n_samples // 8)]]
+    elif isinstance(scheme, int) and 2 <= scheme <= n_samples:
+        parts = np.array_split(order, scheme)
+    else:
+        raise ValueError(
+            f"selection must be 'holdout' or a number of folds from 2 to n = {n_samples}, "
+            f"got {scheme!r}."
+        )
+    if n_samples < 2:
+        raise ValueError("choosing a model needs at least 2 samples, got n_samples = 1.")
+    for held_out in parts:
+        yield np.setdiff1d(order, held_out), np.sort(held_out)
+
+
+def select(
+    candidates: Sequence[Candidate],
+    loss: Callable[[Candidate, np.ndarray, np.ndarray], float],
+    n_samples: int,
+    scheme: str | int,
+    seed: int,
+) -> tuple[Candidate, list[dict[str, Any]]]:
+    """Return the candidate of smallest mean held-out loss, and the losses of all.
+
+    Parameters
+    ----------
+    loss : callable
+        ``loss(candidate, train, held_out)`` fits on the training samples and returns the mean
+        loss on the others.
+    """
+    folds = list(splits(n_samples, scheme, seed))
+    report = []
+    for candidate in candidates:
+        losses = [float(loss(candidate, train, held_out)) for train, held_out in folds]
+        report.append({"candidate": candidate, "loss": float(np.mean(losses)), "folds": losses})
+    finite = [r["loss"] if np.isfinite(r["loss"]) else np.inf for r in report]
+    return candidates[int(np.argmin(finite))], report

@@ -1,0 +1,34 @@
+"""Every data-generating process of the paper, with the truth and the exact Bayes oracle.
+
+>>> from diagatt import simulate
+>>> train = simulate.regression(100, p=10, d=5, seed=1)
+>>> test = train.draw(25, seed=2)  # new samples of the same population
+>>> test.oracle().rows.shape
+(25, 1)
+"""
+
+from diagatt.simulate.oracle import Oracle
+from diagatt.simulate.paper import PAPER_SETTINGS, PaperSetting, paper_setting, paper_settings
+from diagatt.simulate.parameters import (
+    ClassificationParameters,
+    Parameters,
+    RegressionParameters,
+    ar1,
+)
+from diagatt.simulate.processes import Simulation, classification, draw, regression
+
+__all__ = [
+    "PAPER_SETTINGS",
+    "ClassificationParameters",
+    "Oracle",
+    "PaperSetting",
+    "Parameters",
+    "RegressionParameters",
+    "Simulation",
+    "ar1",
+    "classification",
+    "draw",
+    "paper_setting",
+    "paper_settings",
+    "regression",
+]

@@ -1,0 +1,1 @@
+"""Solvers: fit the parameters of an attention module to a problem."""

@@ -1,0 +1,63 @@
+"""Full-batch training for small data: L-BFGS, then Newton steps on the convex part."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import torch
+from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
+
+from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.progress import progress_bar
+from diagatt.solvers.problem import Problem
+from diagatt.solvers.training import GradientSettings, check_finite, entry, fit_values
+
+
+def fit_lbfgs(module: DiagonalAttention, problem: Problem, settings: GradientSettings):
+    """L-BFGS in float64, then Newton steps on the convex part, which it leaves a little short."""
+    dtype = module.value.dtype
+    module.double()
+    problem = problem.to(torch.float64)
+    parameters = [p for p in module.parameters() if p.numel()]
+    history: list[dict[str, float]] = []
+
+    def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
+        _unflatten(vector, parameters)
+        z = module(problem.values, problem.offsets, problem.covariates)
+        loss = problem.mean_loss(z) + module.penalty(settings.ridge, settings.score_ridge)
+        gradients = torch.autograd.grad(loss, parameters)
+        return float(loss), np.concatenate([g.flatten().cpu().numpy() for g in gradients])
+
+    def record(intermediate_result) -> None:
+        history.append(entry(len(history) + 1, float(intermediate_result.fun)))
+        advance(f"loss {intermediate_result.fun:.5g}")
+
+    start = np.concatenate([p.detach().flatten().cpu().numpy() for p in parameters])
+    with progress_bar("L-BFGS", settings.max_epochs, settings.verbose) as advance:
+        # One pass over all data is an epoch; a line search may take a few.
+        options = {"maxiter": settings.max_epochs, "ftol": 1e-15, "gtol": settings.tolerance}
+        result = minimize(
+            objective, start, jac=True, method="L-BFGS-B", callback=record, options=options
+        )
+    check_finite(float(result.fun), len(history))
+    if result.status == 1:
+        warnings.warn(
+            f"L-BFGS stopped after max_epochs={settings.max_epochs} before it converged: "
+            "raise max_epochs or ridge.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    _unflatten(result.x, parameters)
+    fit_values(module, problem, settings.ridge)
+    module.to(dtype)
+    return history
+
+
+@torch.no_grad()
+def _unflatten(vector: np.ndarray, parameters: list[torch.nn.Parameter]) -> None:
+    flat, start = torch.from_numpy(vector), 0
+    for parameter in parameters:
+        parameter.copy_(flat[start : start + parameter.numel()].reshape(parameter.shape))
+        start += parameter.numel()

@@ -1,0 +1,117 @@
+"""What both optimizers share: settings, the start, the risk, the convex finish."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.segments import segment_mean, weighted_pool
+from diagatt.solvers.glm import fit_glm
+from diagatt.solvers.problem import Problem
+
+# Rows times features up to which all samples go through L-BFGS at once.
+SMALL_DATA = 1_000_000
+# Coefficients up to which a Newton step is worth its Hessian.
+NEWTON_COEFFICIENTS = 3000
+
+
+class DivergedError(RuntimeError):
+    """The loss is no longer a finite number."""
+
+
+@dataclass(frozen=True)
+class GradientSettings:
+    """How to train; the names are those of the estimators' parameters."""
+
+    optimizer: str = "auto"
+    learning_rate: float = 1e-3
+    batch_size: int | None = 32
+    max_epochs: int = 40
+    tolerance: float = 1e-8
+    ridge: float = 0.0
+    score_ridge: float = 0.0
+    row_dropout: float = 0.0
+    validation_fraction: float = 0.0
+    patience: int = 5
+    init: str = "pooled"
+    init_scale: float = 0.1
+    verbose: bool = False
+
+    def chosen_optimizer(self, problem: Problem, module: DiagonalAttention) -> str:
+        """Resolve "auto": L-BFGS where all data fit one step and nothing needs batches."""
+        bounded = module.value_bound is not None or module.score_bound is not None
+        needs_batches = bounded or self.row_dropout > 0 or self.validation_fraction > 0
+        if self.optimizer == "lbfgs" and needs_batches:
+            raise ValueError(
+                "optimizer='lbfgs' takes no row_dropout, validation_fraction or bounds: "
+                "use optimizer='adam'."
+            )
+        if self.optimizer != "auto":
+            return self.optimizer
+        small = problem.values.numel() <= SMALL_DATA
+        return "lbfgs" if small and not needs_batches else "adam"
+
+
+def initialize(
+    module: DiagonalAttention, problem: Problem, settings: GradientSettings, seed: int
+) -> None:
+    """Draw W; start the values at zero, or at the GLM of mean-pooled rows shared by all heads."""
+    generator = torch.Generator().manual_seed(seed)
+    module.reset_parameters(settings.init_scale, generator)
+    if settings.init == "pooled":
+        fit_values(module, problem, settings.ridge, start_from_zero=True)
+
+
+@torch.no_grad()
+def fit_values(
+    module: DiagonalAttention,
+    problem: Problem,
+    ridge: float,
+    start_from_zero: bool = False,
+    max_steps: int = 100,
+) -> None:
+    """Solve the convex part (V, b) for the present W by Newton's method, in place."""
+    if start_from_zero:  # W plays no part yet
+        pooled = segment_mean(problem.values, problem.offsets)[:, None]  # (n, 1, d)
+    else:
+        kappa = module.attention(problem.values, problem.offsets)
+        pooled = weighted_pool(kappa, problem.values, problem.offsets)  # (n, R, d)
+    (n, heads, d), K = pooled.shape, module.n_outputs
+    if heads * d * K > NEWTON_COEFFICIENTS:
+        return
+    ones, Z = pooled.new_ones(n, 1), problem.covariates
+    features = torch.cat([pooled.reshape(n, -1), ones, Z], dim=1)
+    penalty = torch.zeros(features.shape[1], device=features.device)
+    penalty[: heads * d] = ridge
+    start = None
+    if not start_from_zero:
+        parts = [module.value.reshape(-1, K), module.intercept[None], module.covariate]
+        start = torch.cat(parts)
+    beta = fit_glm(
+        problem.family, features, problem.y, problem.weights, penalty, K, start, max_steps
+    ).to(module.value.dtype)
+    share = heads / module.n_heads  # mean pooling is the same for all heads: they share it
+    module.value.copy_(share * beta[: heads * d].reshape(heads, d, K))
+    module.intercept.copy_(beta[heads * d])
+    module.covariate.copy_(beta[heads * d + 1 :])
+
+
+@torch.no_grad()
+def risk(module: DiagonalAttention, problem: Problem) -> float:
+    return float(problem.mean_loss(module(problem.values, problem.offsets, problem.covariates)))
+
+
+def entry(epoch: int, loss: float, validation_loss: float | None = None) -> dict[str, float]:
+    entry = {"epoch": epoch, "loss": loss}
+    return entry if validation_loss is None else {**entry, "validation_loss": validation_loss}
+
+
+def check_finite(loss: float, epoch: int) -> None:
+    if not np.isfinite(loss):
+        raise DivergedError(
+            f"the loss became {loss} at epoch {epoch}: lower learning_rate, raise temperature, "
+            "or standardize the rows."
+        )

@@ -1,0 +1,165 @@
+"""Growth conditions: may d, s and p_max be this large with n samples? (S3.6)"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from diagatt.theory.risk import BalancedRates, balanced_rates, excess_risk_rate, parameter_count
+
+__all__ = ["Condition", "GrowthReport", "growth_conditions"]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One requirement ``left ≤ right``.
+
+    Attributes
+    ----------
+    name : str
+    formula : str
+    left, right : float
+    illustrative : bool
+        An example the paper gives of a regime that works, not a requirement of its theorem.
+    """
+
+    name: str
+    formula: str
+    left: float
+    right: float
+    illustrative: bool = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether left ≤ right."""
+        return bool(self.left <= self.right)
+
+    def __str__(self) -> str:
+        sign, mark = ("≤", "holds") if self.holds else (">", "FAILS")
+        return f"{self.name}: {self.left:.4g} {sign} {self.right:.4g} ({self.formula}) {mark}"
+
+
+@dataclass(frozen=True)
+class GrowthReport:
+    """All growth conditions at one (n, d, s, p_max).
+
+    Attributes
+    ----------
+    conditions : tuple of Condition
+    rates : BalancedRates
+        The ε_n and η_n the conditions were evaluated at.
+    """
+
+    conditions: tuple[Condition, ...]
+    rates: BalancedRates
+
+    @property
+    def holds(self) -> bool:
+        """Whether every condition holds, illustrative ones aside."""
+        return all(condition.holds for condition in self.conditions if not condition.illustrative)
+
+    def __getitem__(self, name: str) -> Condition:
+        for condition in self.conditions:
+            if condition.name == name:
+                return condition
+        raise KeyError(f"{name!r} is none of {[c.name for c in self.conditions]}.")
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.conditions))
+
+
+def growth_conditions(
+    n: int,
+    d: int,
+    s: int,
+    p_max: int,
+    *,
+    g_gamma: float = 1.0,
+    tau: float = 1.0,
+    mean_rank: int | None = None,
+    lambda_delta: float = 1.0,
+    R2: float | None = None,
+    q: int | None = None,
+    c: float = 1.0,
+    tolerance: float = 1.0,
+) -> GrowthReport:
+    """Evaluate the dimension-growth conditions of S3.6 at the balanced ε_n, η_n.
+
+    Orders become inequalities through two arguments: ``≳`` is ``≥ c·``, and ``o(1)`` is
+    ``≤ tolerance``. A condition says whether the theory covers the setting, not that a fit works.
+
+    Parameters
+    ----------
+    n, d, s, p_max : int
+    g_gamma : float
+        1 − γ̄_max*; one for a single head.
+    tau : float
+        Temperature τ_n.
+    mean_rank : int, optional
+        rank(Z_k); s + 1, its largest value, by default.
+    lambda_delta, R2 : float
+        Smallest contrast eigenvalue and operator-norm radius of the class. With ``R2``, the
+        temperature-radius compatibility and the entropy condition are added.
+    q : int, optional
+        Rank bound of the query-key matrices.
+    c, tolerance : float
+
+    Examples
+    --------
+    >>> report = growth_conditions(n=10**7, d=200, s=2, p_max=50)
+    >>> report["fluctuation"].holds, report["estimation"].holds
+    (True, True)
+    """
+    rates = balanced_rates(n, d, s, p_max, q)
+    setting = (n, d, s, p_max)
+    rank = s + 1 if mean_rank is None else mean_rank
+    unit_gap = (d // s) * g_gamma
+    found = [*_estimation(setting, q, rates, tolerance), *_selection(setting, rates, c)]
+    threshold = 2 * float(np.log(max(p_max - 1, 1) / rates.epsilon))
+    found += [
+        Condition("dimension", "d* ≤ d − rank(Z_k)", d // s, d - rank),
+        Condition("one direction", "1 ≤ d*", 1, d // s),
+        Condition("softmax", "2 log((p_max − 1)/ε_n) ≤ d* g/τ", threshold, unit_gap / tau),
+    ]
+    if R2 is not None:
+        entropy = float(np.log(2 + np.sqrt(s * (d if q is None else q)) * R2))
+        compatible = R2 * lambda_delta * unit_gap
+        found += [
+            Condition("temperature", "2 log((p_max − 1)/ε_n) ≤ R₂λ_Δ d* g", threshold, compatible),
+            Condition("comparator norm", "1/(τλ_Δ) ≤ R₂", 1 / (tau * lambda_delta), R2),
+            Condition("entropy", "log(2 + √(sd) R₂) ≤ log(n)/c", entropy, float(np.log(n)) / c),
+        ]
+    return GrowthReport(tuple(found), rates)
+
+
+def _estimation(
+    setting: tuple[int, int, int, int], q: int | None, rates: BalancedRates, tolerance: float
+) -> Iterator[Condition]:
+    n, d, s, p_max = setting
+    D = parameter_count(d, s, q)
+    yield Condition("estimation", "D log n / n = o(1)", D * float(np.log(n)) / n, tolerance)
+    risk = excess_risk_rate(n, d, s, p_max, epsilon=rates.epsilon, eta=rates.eta, q=q)
+    terms = "s²d{(d + log p)ε² + η(d + log(p/η))} = o(1)"
+    yield Condition("localization", terms, risk.inexact + risk.missed, tolerance)
+    upper = float(np.sqrt(n / s) / np.log(n))
+    yield Condition("features", "d ≤ √(n/s)/log n", d, upper, illustrative=True)
+
+
+def _selection(
+    setting: tuple[int, int, int, int], rates: BalancedRates, c: float
+) -> Iterator[Condition]:
+    n, d, s, p = setting
+    yield Condition(
+        "fluctuation", "c log(s p/η_n) ≤ d/s", c * float(np.log(s * p / rates.eta)), d / s
+    )
+    tail = np.log(s**3 * p * d * rates.h_n / rates.a_n)
+    blur = np.log(p * s * np.sqrt(d * rates.ell_n / rates.a_n))
+    formula = "c max{log(s³pdh/a), log(ps√(dℓ/a))} ≤ d/s"
+    yield Condition("joint selection", formula, c * float(max(tail, blur)), d / s)
+    # Compared on the log scale: exp(cd/s) overflows long before it stops being informative. The
+    # envelope is the first part of joint selection, solved for p, so c divides here.
+    log_rows = d / (c * s) - 2.5 * np.log(s) - np.log(d) + 0.5 * np.log(np.log(n) / n)
+    formula = "log p ≤ d/(cs) − log(s^{5/2} d) + ½ log(log n/n)"
+    yield Condition("rows", formula, float(np.log(p)), float(log_rows), True)

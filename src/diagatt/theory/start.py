@@ -1,0 +1,143 @@
+"""The theory's query-key matrices as a start for the solvers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from diagatt.theory.guarantees import sufficient_gap
+from diagatt.theory.heterogeneous import second_moment_separator
+from diagatt.theory.moments import Moments, envelope, score_gap, score_variance
+from diagatt.theory.multi_construct import separate_head
+from diagatt.theory.separation import SeparatingMatrix, SeparationError
+from diagatt.theory.single_head import single_head_subspace_separator
+from diagatt.theory.whitening import informative_subspace
+
+__all__ = ["best_separators", "separating_start"]
+
+
+def separating_start(
+    classes: Sequence[Moments],
+    background: Moments,
+    *,
+    p_max: int = 100,
+    epsilon: float = 0.1,
+    divisor: float | None = None,
+) -> np.ndarray:
+    """Separating matrices, one a head, scaled to be used where training begins.
+
+    Parameters
+    ----------
+    classes : sequence of Moments
+        Estimated moments of the active rows of each head, for instance from
+        :func:`class_moments`.
+    background : Moments
+    p_max : int
+        Most rows in a sample.
+    epsilon : float
+        Softmax error the expected scores should reach: the temperature is set so that the gap
+        is ``2 log((p_max − 1)/ε)``.
+    divisor : float, optional
+        What the solver divides ``xWxᵀ`` by before the softmax; √d, as in diagonalized attention,
+        by default. The matrices are multiplied by it.
+
+    Returns
+    -------
+    ndarray of shape (R, d, d)
+
+    Examples
+    --------
+    >>> active, background = Moments(np.zeros(4), 3 * np.eye(4)), Moments(np.zeros(4), np.eye(4))
+    >>> W = separating_start([active], background, p_max=11, epsilon=0.1)
+    >>> W.shape, round(score_gap(W[0] / 2, active, [background]), 3)  # √d = 2; 2 log(10 / 0.1)
+    ((1, 4, 4), 9.21)
+    """
+    scale = np.sqrt(background.n_features) if divisor is None else divisor
+    target = max(sufficient_gap(0.0, p_max, epsilon), 1.0)
+    found = best_separators(classes, background)
+    gaps = [
+        score_gap(w.W, classes[k], _rivals(classes, background, k)) for k, w in enumerate(found)
+    ]
+    return np.stack([w.W * (scale * target / gap) for w, gap in zip(found, gaps, strict=True)])
+
+
+def best_separators(classes: Sequence[Moments], background: Moments) -> list[SeparatingMatrix]:
+    """For each class, the construction whose gap stands out most from the noise (τ = 1).
+
+    Candidates are the informative-subspace versions of the covariance constructions (single-head
+    and multi-head) and of the second-moment construction; the winner has the largest
+    ``gap / √(Var_active + Var_background)`` under Gaussian rows.
+
+    Raises
+    ------
+    SeparationError
+        If no candidate has a positive gap for some class.
+
+    Examples
+    --------
+    >>> by_mean = Moments([5.0, 0.0], np.eye(2))  # no covariance contrast at all
+    >>> best_separators([by_mean], Moments(np.zeros(2), np.eye(2)))[0].theorem
+    'S2.1: heterogeneous inactive rows by second moments'
+    """
+    chosen = []
+    for k, active in enumerate(classes):
+        rivals = _rivals(classes, background, k)
+        best: tuple[float, SeparatingMatrix | None] = (0.0, None)
+        for candidate in _candidates(classes, background, k):
+            noise = score_variance(candidate.W, active) + score_variance(candidate.W, background)
+            ratio = score_gap(candidate.W, active, rivals) / np.sqrt(noise)
+            if ratio > best[0]:
+                best = (float(ratio), candidate)
+        if best[1] is None:
+            raise SeparationError(
+                f"no construction separates class {k}: its rows vary no more than the others in "
+                "any direction; nothing of second order tells them apart.",
+                condition="score gap > 0",
+                value=0.0,
+                head=k,
+            )
+        chosen.append(best[1])
+    return chosen
+
+
+def _candidates(
+    classes: Sequence[Moments], background: Moments, k: int
+) -> Iterator[SeparatingMatrix]:
+    active = classes[k]
+    reference = background.covariance + _ridge(background.covariance)
+    basis = informative_subspace(active.covariance - background.covariance, reference)
+    rivals = _rivals(classes, background, k)
+    attempts: list[Callable[[], SeparatingMatrix]] = []
+    if basis.shape[1]:
+        attempts.append(lambda: single_head_subspace_separator(active, background, basis))
+    if basis.shape[1] and len(classes) > 1:
+        deltas = [c.covariance - background.covariance for c in classes]
+        means = np.column_stack([background.mean, *(c.mean for c in classes)])
+        attempts.append(
+            lambda: separate_head(k, basis, deltas, means, 1.0, "best", "S2.3", True, True, 1)
+        )
+    for upper in (background.second_moment, envelope([r.second_moment for r in rivals])):
+        inside = informative_subspace(active.second_moment - upper, upper + _ridge(upper))
+        if inside.shape[1]:
+            attempts.append(_second_moment(active, upper, inside))
+    for attempt in attempts:
+        try:
+            yield attempt()
+        except SeparationError:
+            continue
+
+
+def _second_moment(
+    active: Moments, upper: np.ndarray, basis: np.ndarray
+) -> Callable[[], SeparatingMatrix]:
+    return lambda: second_moment_separator(active, upper, basis=basis)
+
+
+def _rivals(classes: Sequence[Moments], background: Moments, k: int) -> list[Moments]:
+    return [background, *(c for j, c in enumerate(classes) if j != k)]
+
+
+def _ridge(matrix: np.ndarray) -> np.ndarray:
+    """Keep an estimated covariance of rank below d invertible."""
+    return (1e-8 * np.trace(matrix) / len(matrix) + 1e-300) * np.eye(len(matrix))
