@@ -41,6 +41,10 @@ class Family:
         """∂²ℓ/∂z∂zᵀ, (n, K, K)."""
         raise NotImplementedError
 
+    def scale(self, y: Tensor, weights: Tensor) -> float:
+        """Size of the loss in the units of y²: what a penalty on dimensionless scores must match."""
+        return 1.0
+
     def saturated_loss(self, y: Tensor) -> Tensor:
         """Smallest loss any predictor could reach for y, (n,)."""
         return torch.zeros_like(y)
@@ -76,6 +80,11 @@ class Gaussian(Family):
 
     def curvature(self, y, z):  # noqa: D102
         return torch.ones_like(z)[:, :, None]
+
+    def scale(self, y, weights):  # noqa: D102
+        mean = (weights * y).sum() / weights.sum()
+        variance = float((weights * (y - mean) ** 2).sum() / weights.sum())
+        return variance if variance > 0 else 1.0
 
 
 class Bernoulli(Family):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from diagatt.theory import Moments
@@ -21,17 +22,19 @@ def above(rng: np.random.Generator, background: Moments, mean_scale: float = 1.0
     return Moments(mean, background.covariance + spd(rng, d))
 
 
-def blocks(rng: np.random.Generator, s: int, size: int, strength: float = 20.0):
+def blocks(
+    rng: np.random.Generator, s: int, size: int, strength: float = 20.0, mean_scale: float = 1.0
+):
     """s classes, each strong on its own block of directions, in a random basis."""
     d = s * size
     basis = np.linalg.qr(rng.standard_normal((d, d)))[0]
-    background = Moments(rng.standard_normal(d), spd(rng, d))
+    background = Moments(mean_scale * rng.standard_normal(d), spd(rng, d))
     classes = []
     for k in range(s):
         extra = np.full(d, 0.2)
         extra[k * size : (k + 1) * size] += strength
         cov = background.covariance + (basis * extra) @ basis.T
-        classes.append(Moments(rng.standard_normal(d), cov))
+        classes.append(Moments(mean_scale * rng.standard_normal(d), cov))
     return classes, background
 
 
@@ -52,3 +55,19 @@ def sample_rows(rng: np.random.Generator, row: Moments, n: int, df: float | None
 seeds = st.integers(0, 2**32 - 1)
 scales = st.sampled_from([1e-3, 0.1, 1.0, 10.0, 1e3])
 taus = st.floats(0.05, 50.0)
+
+
+def check_shape(found, d):
+    assert found.W.shape == (d, d)
+    np.testing.assert_array_equal(found.W, found.W.T)
+    np.testing.assert_allclose(found.W, found.L @ found.L.T, rtol=1e-12, atol=0)
+    assert found.rank == found.L.shape[1] == np.linalg.matrix_rank(found.L)
+    norm = np.linalg.norm(found.W, 2)
+    assert found.operator_norm == pytest.approx(norm, rel=1e-9)
+    assert norm <= found.operator_norm_bound * (1 + 1e-9)
+
+
+def annihilates(W, means):
+    for mean in means:
+        size = np.linalg.norm(W, 2) * max(np.linalg.norm(mean), 1e-300)
+        assert np.linalg.norm(W @ mean) <= 1e-8 * size

@@ -30,11 +30,11 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         family: str = "auto",
         solver: str = "gradient",
         score_form: str = "affine",
-        parameterization: str = "factored",
+        parameterization: str = "full",
         rank: int | None = None,
         temperature: float = 1.0,
-        ridge: float = 1e-4,
-        score_ridge: float = 1e-4,
+        ridge: float = 1.0,
+        score_ridge: float = 0.1,
         value_bound: float | None = None,
         score_bound: float | None = None,
         optimizer: str = "auto",
@@ -292,14 +292,15 @@ class DiagAttRegressor(RegressorMixin, _DiagAtt):
         "gradient" minimizes the empirical risk of equation (obj).
     score_form : {"quadratic", "affine", "contextual"}
         Score the row x; (x, 1), which adds a linear term; or (x, 1, mean row of the sample).
-    parameterization : {"factored", "full", "psd"}
-        W = W_Q W_Kᵀ, W free, or W = L Lᵀ.
+    parameterization : {"full", "factored", "psd"}
+        W free, W = W_Q W_Kᵀ, or W = L Lᵀ.
     rank : int, optional
         Columns of the factors; for "full", the rank kept after each step.
     temperature : float
         τ; divides scores before the softmax.
     ridge, score_ridge : float
-        Penalties ½λ‖V‖² and ½λΣ‖W_r‖² beside the mean loss.
+        Penalties ½λ‖V‖² and ½λσ²Σ‖W_r‖² beside the summed loss, as in scikit-learn's Ridge
+        (``alpha``) and LogisticRegression (``1/C``); σ² is the variance of y (1 unless gaussian).
     value_bound, score_bound : float, optional
         The paper's bounded parameter space, ‖V‖_F ≤ R₁ and ‖W_r‖_op ≤ R₂, by projection.
     optimizer : {"auto", "adam", "lbfgs"}

@@ -81,7 +81,7 @@ class AdamRun:
         loss = (batch.weights * batch.family.loss(batch.y, z)).sum()
         # Over the expected weight of a batch, not its own: every sample counts by its weight alone.
         mean = loss / (batch.n_samples * self.mean_weight)
-        penalty = self.module.penalty(self.settings.ridge, self.settings.score_ridge)
+        penalty = self.settings.penalty(self.module, self.problem)
         self.optimizer.zero_grad()
         (mean + penalty).backward()
         self.optimizer.step()

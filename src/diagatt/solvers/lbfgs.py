@@ -26,18 +26,20 @@ def fit_lbfgs(module: DiagonalAttention, problem: Problem, settings: GradientSet
     def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
         _unflatten(vector, parameters)
         z = module(problem.values, problem.offsets, problem.covariates)
-        loss = problem.mean_loss(z) + module.penalty(settings.ridge, settings.score_ridge)
+        # In units of the loss, so that tolerances mean the same for any scale of y.
+        loss = (problem.mean_loss(z) + settings.penalty(module, problem)) / problem.scale
         gradients = torch.autograd.grad(loss, parameters)
         return float(loss), np.concatenate([g.flatten().cpu().numpy() for g in gradients])
 
     def record(intermediate_result) -> None:
-        history.append(entry(len(history) + 1, float(intermediate_result.fun)))
-        advance(f"loss {intermediate_result.fun:.5g}")
+        loss = float(intermediate_result.fun) * problem.scale
+        history.append(entry(len(history) + 1, loss))
+        advance(f"loss {loss:.5g}")
 
     start = np.concatenate([p.detach().flatten().cpu().numpy() for p in parameters])
     with progress_bar("L-BFGS", settings.max_epochs, settings.verbose) as advance:
         # One pass over all data is an epoch; a line search may take a few.
-        options = {"maxiter": settings.max_epochs, "ftol": 1e-15, "gtol": settings.tolerance}
+        options = {"maxiter": settings.max_epochs, "ftol": 1e-12, "gtol": settings.tolerance}
         result = minimize(
             objective, start, jac=True, method="L-BFGS-B", callback=record, options=options
         )

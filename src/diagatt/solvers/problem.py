@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -53,6 +54,11 @@ class Problem:
     def has_one_row_samples_only(self) -> bool:
         """Whether attention has nothing to choose and the model is a plain GLM."""
         return len(self.values) == self.n_samples
+
+    @cached_property
+    def scale(self) -> float:
+        """Size of the loss; makes a fit to 1000·y a thousand times the fit to y."""
+        return self.family.scale(self.y, self.weights)
 
     def to(self, dtype: torch.dtype) -> Problem:
         """Cast rows, responses, weights and covariates."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.segments import segment_mean, weighted_pool
@@ -39,6 +40,11 @@ class GradientSettings:
     init: str = "pooled"
     init_scale: float = 0.1
     verbose: bool = False
+
+    def penalty(self, module: DiagonalAttention, problem: Problem) -> Tensor:
+        """Ridge on values and, in units of the loss, on scores; beside the mean loss."""
+        total = problem.weights.sum()
+        return module.penalty(self.ridge, self.score_ridge * problem.scale) / total
 
     def chosen_optimizer(self, problem: Problem, module: DiagonalAttention) -> str:
         """Resolve "auto": L-BFGS where all data fit one step and nothing needs batches."""
@@ -85,7 +91,7 @@ def fit_values(
     ones, Z = pooled.new_ones(n, 1), problem.covariates
     features = torch.cat([pooled.reshape(n, -1), ones, Z], dim=1)
     penalty = torch.zeros(features.shape[1], device=features.device)
-    penalty[: heads * d] = ridge
+    penalty[: heads * d] = ridge / problem.weights.sum()
     start = None
     if not start_from_zero:
         parts = [module.value.reshape(-1, K), module.intercept[None], module.covariate]

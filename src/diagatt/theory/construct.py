@@ -67,7 +67,7 @@ def from_factor(L: np.ndarray, tau: float, lambda_min: float) -> dict[str, Any]:
         "W": L @ L.T,
         "L": L,
         "rank": L.shape[1],
-        "operator_norm": float(np.linalg.norm(L, ord=2) ** 2),
+        "operator_norm": float(np.linalg.eigvalsh(L.T @ L)[-1]),
         "operator_norm_bound": 1 / (tau * lambda_min),
         "tau": float(tau),
         "lambda_min": lambda_min,

@@ -72,10 +72,10 @@ class HeadDiagnosis:
         if self.gap <= 0:
             return f"not localizable by these scores: gap {self.gap:.3g} ≤ 0; {observed}."
         if np.isinf(self.radius):
-            least = int(np.ceil(1 / self.guarantee.eta)) - 1
+            enough = int(np.ceil(1 / self.guarantee.eta)) - 1
             return (
                 f"no guarantee: {len(self.active_scores)} samples are too few for a radius at "
-                f"η = {self.guarantee.eta:g}, at least {least} are needed; {observed}."
+                f"η = {self.guarantee.eta:g}, at least {enough} are needed; {observed}."
             )
         if self.localizable:
             share = min(self.guarantee.eta, self.bound)

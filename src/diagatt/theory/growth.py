@@ -162,4 +162,4 @@ def _selection(
     # envelope is the first part of joint selection, solved for p, so c divides here.
     log_rows = d / (c * s) - 2.5 * np.log(s) - np.log(d) + 0.5 * np.log(np.log(n) / n)
     formula = "log p ≤ d/(cs) − log(s^{5/2} d) + ½ log(log n/n)"
-    yield Condition("rows", formula, float(np.log(p)), float(log_rows), True)
+    yield Condition("rows", formula, float(np.log(float(p))), float(log_rows), True)

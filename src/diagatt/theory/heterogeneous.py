@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from diagatt.theory.construct import separate
-from diagatt.theory.moments import Moments, symmetric
+from diagatt.theory.moments import Moments, covariance_contrast, symmetric
 from diagatt.theory.separation import SeparatingMatrix
 from diagatt.theory.whitening import orthonormal
 
@@ -42,7 +42,9 @@ def single_head_envelope_separator(
     """
     means = np.column_stack([active.mean, *(np.asarray(m, float) for m in background_means)])
     return separate(
-        active.covariance - symmetric(covariance_envelope, "covariance_envelope"),
+        covariance_contrast(
+            active, symmetric(covariance_envelope, "covariance_envelope"), "active rows"
+        ),
         means,
         tau,
         theorem="S2.1: covariance envelope with annihilated means",

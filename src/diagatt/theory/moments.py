@@ -154,6 +154,15 @@ def envelope(matrices: Sequence[Any]) -> np.ndarray:
     return upper
 
 
+def covariance_contrast(row: Moments, covariance: np.ndarray, what: str = "rows") -> np.ndarray:
+    """Δ = Σ − covariance, (d, d), after checking that both have the same features."""
+    if row.covariance.shape != covariance.shape:
+        raise ValueError(
+            f"{what} have {row.n_features} features, the background has {len(covariance)}."
+        )
+    return row.covariance - covariance
+
+
 def positive_part(matrix: np.ndarray) -> np.ndarray:
     """Keep the positive eigenvalues of a symmetric matrix, (d, d)."""
     values, vectors = np.linalg.eigh(matrix)

@@ -8,10 +8,12 @@ from typing import Literal
 import numpy as np
 
 from diagatt.theory.construct import from_factor, whiten_and_project
-from diagatt.theory.moments import Moments, positive_part
+from diagatt.theory.moments import Moments, covariance_contrast, positive_part
 from diagatt.theory.separation import HeadSeparation, MultiHeadSeparation, SeparationError
 
 DStar = int | Literal["best"] | None
+# The overlap condition is strict: an average of one up to rounding does not meet it.
+OVERLAP_LIMIT = 1 - 1e-10
 
 
 def separate_heads(
@@ -30,8 +32,10 @@ def separate_heads(
     s, d = len(classes), len(covariance)
     if s < 2:
         raise ValueError(f"{s} signal class: use single_head_separator for one class.")
+    deltas = [
+        covariance_contrast(c, covariance, f"rows of class {k}") for k, c in enumerate(classes)
+    ]
     means = np.column_stack([*background_means, *(c.mean for c in classes)])  # (d, k)
-    deltas = [c.covariance - covariance for c in classes]
     heads = tuple(
         separate_head(k, U, deltas, means, tau, d_star, theorem, background_exact, shorten, d // s)
         for k, U in enumerate(bases)
@@ -58,7 +62,7 @@ def separate_head(
     values, vectors = np.linalg.eigh(kept.T @ _interference(deltas, k, U, root) @ kept)  # (d_k,)
     size = _directions(d_star, values, default, k, shorten)
     gamma_bar = float(values[:size].mean())
-    if gamma_bar >= 1:
+    if gamma_bar >= OVERLAP_LIMIT:
         raise _overlap_refusal(gamma_bar, values, size, k)
     L = lift @ kept @ vectors[:, :size] / np.sqrt(tau)  # (d, d*)
     bound = size * (1 - gamma_bar) / tau
@@ -100,7 +104,7 @@ def _interference(
 def _directions(d_star: DStar, values: np.ndarray, default: int, k: int, shorten: bool) -> int:
     available = len(values)
     if d_star == "best":
-        return max(1, int(np.sum(values < 1)))
+        return max(1, int(np.sum(values < OVERLAP_LIMIT)))
     size = default if d_star is None else int(d_star)
     if shorten and d_star is None:
         size = min(max(size, 1), available)
@@ -123,7 +127,7 @@ def _directions(d_star: DStar, values: np.ndarray, default: int, k: int, shorten
 
 
 def _overlap_refusal(gamma: float, values: np.ndarray, size: int, k: int) -> SeparationError:
-    good = int(np.sum(values < 1))
+    good = int(np.sum(values < OVERLAP_LIMIT))
     advice = (
         f"d_star='best' would keep the {good} directions with interference below one"
         if good

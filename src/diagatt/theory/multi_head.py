@@ -101,7 +101,7 @@ def multi_head_envelope_separators(
     return separate_heads(
         classes,
         symmetric(covariance_envelope, "covariance_envelope"),
-        np.atleast_2d(np.asarray(background_means, dtype=np.float64)),
+        np.reshape(np.asarray(background_means, dtype=np.float64), (-1, classes[0].n_features)),
         [None] * len(classes),
         tau,
         d_star,

@@ -10,6 +10,7 @@ import numpy as np
 
 from diagatt.theory.construct import whiten_and_project
 from diagatt.theory.moments import Moments, symmetric
+from diagatt.theory.multi_construct import OVERLAP_LIMIT
 
 __all__ = [
     "HeadOverlap",
@@ -65,7 +66,7 @@ class SpectralOverlap:
     @property
     def identifiable(self) -> np.ndarray:
         """Which heads have γ̄_k* < 1, (s,) booleans."""
-        return np.array([head.gamma_bar < 1 for head in self.heads])
+        return np.array([head.gamma_bar < OVERLAP_LIMIT for head in self.heads])
 
     @property
     def holds(self) -> bool:

@@ -51,7 +51,9 @@ def write_figure(study: OverlapStudy, output: Path) -> list[Path]:
     figure = draw_overlap(study)
     paths = [output / "overlap.png", output / "overlap.svg"]
     for path in paths:
-        figure.savefig(path, dpi=200)
+        # Without a date the SVG of an unchanged study is an unchanged file.
+        metadata = {"Date": None} if path.suffix == ".svg" else None
+        figure.savefig(path, dpi=200, metadata=metadata)
     return paths
 
 

@@ -135,7 +135,7 @@ def _one_gaussian_radius(weight: np.ndarray, row: Moments, t: float) -> float:
     A = root.T @ weight @ root  # (d, d), same spectrum as Σ^{1/2}WΣ^{1/2}
     pulled = root.T @ (weight @ row.mean)  # (d,)
     V = np.sum(A**2) + 2 * pulled @ pulled
-    return float(2 * np.sqrt(t * V) + 2 * t * np.linalg.norm(A, ord=2))
+    return float(2 * np.sqrt(t * V) + 2 * t * np.abs(np.linalg.eigvalsh(A)).max())
 
 
 def _log_union(events: int, eta: float) -> float:

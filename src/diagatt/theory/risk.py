@@ -76,7 +76,7 @@ def balanced_rates(n: int, d: int, s: int, p_max: int, q: int | None = None) -> 
     _check(n, d, s, p_max)
     size = s * d * d if q is None else parameter_count(d, s, q)
     a_n = float(np.sqrt(size * np.log(n) / n))
-    ell_n = d + float(np.log(p_max))
+    ell_n = d + float(np.log(float(p_max)))
     h_n = d + float(np.log(np.e * p_max * s**2 * d / a_n))
     epsilon = float(np.sqrt(a_n / (s**2 * d * ell_n)))
     # h_n may fall below one only when a_n is enormous; the cap then applies anyway.
@@ -156,7 +156,7 @@ def excess_risk_rate(
         raise ValueError(f"epsilon and eta must lie in (0, 1), got {eps} and {tail}.")
     scale = C_localization * s**2 * d
     estimation = C_estimation * float(np.sqrt(parameter_count(d, s, q) * np.log(n) / n))
-    inexact = float(scale * (d + np.log(p_max)) * eps**2)
+    inexact = float(scale * (d + np.log(float(p_max))) * eps**2)
     missed = float(scale * tail * (d + np.log(p_max / tail)))
     return ExcessRisk(estimation, inexact, missed, estimation + inexact + missed, eps, tail)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from diagatt.theory.construct import separate
-from diagatt.theory.moments import Moments
+from diagatt.theory.moments import Moments, covariance_contrast
 from diagatt.theory.separation import SeparatingMatrix
 from diagatt.theory.whitening import orthonormal
 
@@ -48,7 +48,7 @@ def single_head_separator(
     (2.0, True, 2)
     """
     return separate(
-        active.covariance - background.covariance,
+        covariance_contrast(active, background.covariance, "active rows"),
         np.column_stack([active.mean, background.mean]),
         tau,
         theorem="prop1: covariance-based sufficient construction",
@@ -86,7 +86,7 @@ def single_head_subspace_separator(
     (2.0, (3, 2))
     """
     return separate(
-        active.covariance - background.covariance,
+        covariance_contrast(active, background.covariance, "active rows"),
         np.column_stack([active.mean, background.mean]),
         tau,
         theorem="S2.3: informative-subspace construction",
