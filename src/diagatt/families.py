@@ -7,6 +7,7 @@ is the number of classes. Losses are negative log-likelihoods up to terms in y a
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 import torch
@@ -45,6 +46,18 @@ class Family:
         """Size of the loss in the units of y²: what a penalty on dimensionless scores must match."""
         return 1.0
 
+    def curvature_bound(self) -> float | None:
+        """Number c with ∂²ℓ ⪯ c·I everywhere, where one is used instead of the curvature."""
+        return None
+
+    def dispersion(self, y: Tensor, z: Tensor) -> Tensor:
+        """What averages to φ in the log-likelihood −ℓ/φ + log c(y, φ), (n,)."""
+        return torch.ones_like(y)
+
+    def log_normalizer(self, y: Tensor, phi: float) -> Tensor:
+        """Log c(y, φ), (n,): log-likelihood = −ℓ(y, z)/φ + log c(y, φ)."""
+        return torch.zeros_like(y)
+
     def saturated_loss(self, y: Tensor) -> Tensor:
         """Smallest loss any predictor could reach for y, (n,)."""
         return torch.zeros_like(y)
@@ -80,6 +93,15 @@ class Gaussian(Family):
 
     def curvature(self, y, z):  # noqa: D102
         return torch.ones_like(z)[:, :, None]
+
+    def curvature_bound(self):  # noqa: D102
+        return 1.0
+
+    def dispersion(self, y, z):  # noqa: D102
+        return (y - z[:, 0]) ** 2
+
+    def log_normalizer(self, y, phi):  # noqa: D102
+        return torch.full_like(y, -0.5 * math.log(2 * math.pi * phi))
 
     def scale(self, y, weights):  # noqa: D102
         mean = (weights * y).sum() / weights.sum()
@@ -138,6 +160,9 @@ class Multinomial(Family):
         p = torch.softmax(z, dim=1)
         return torch.diag_embed(p) - p[:, :, None] * p[:, None, :]
 
+    def curvature_bound(self):  # noqa: D102
+        return 0.5  # diag(p) − ppᵀ ⪯ I/2 (Böhning, 1992): one Gram matrix serves all classes
+
     def is_valid(self, y):  # noqa: D102
         return (y >= 0) & (y == y.round())
 
@@ -162,6 +187,9 @@ class Poisson(Family):
 
     def curvature(self, y, z):  # noqa: D102
         return torch.exp(z)[:, :, None]
+
+    def log_normalizer(self, y, phi):  # noqa: D102
+        return -torch.lgamma(y + 1)
 
     def saturated_loss(self, y):  # noqa: D102
         return y - torch.xlogy(y, y)
@@ -190,6 +218,14 @@ class Gamma(Family):
 
     def curvature(self, y, z):  # noqa: D102
         return (y[:, None] * torch.exp(-z))[:, :, None]
+
+    def dispersion(self, y, z):  # noqa: D102
+        return (y * torch.exp(-z[:, 0]) - 1) ** 2
+
+    def log_normalizer(self, y, phi):  # noqa: D102
+        shape = 1 / phi  # density ∝ y^{shape − 1} exp(−shape·y/μ)(shape/μ)^shape
+        constant = shape * math.log(shape) - math.lgamma(shape)
+        return constant + (shape - 1) * torch.log(y)
 
     def saturated_loss(self, y):  # noqa: D102
         return 1 + torch.log(y)

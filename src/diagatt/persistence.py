@@ -74,9 +74,7 @@ class SavedToFile:
 
 
 def _fitted_attributes(estimator: Any) -> dict[str, Any]:
-    return {
-        k: v for k, v in vars(estimator).items() if k.endswith("_") and not k.startswith("__")
-    }
+    return {k: v for k, v in vars(estimator).items() if k.endswith("_") and not k.startswith("__")}
 
 
 def _to_json(name: str, value: Any) -> Any:

@@ -6,6 +6,9 @@ are differentiable. Scores never build an (N, d) temporary: rows go through one 
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+
 import torch
 from torch import Tensor
 
@@ -92,6 +95,38 @@ def weighted_pool(weights: Tensor, values: Tensor, offsets: Tensor) -> Tensor:
         entries = weights[columns, starts[line % heads]]
     csr = torch.sparse_csr_tensor(cuts, columns, entries.contiguous(), size=(n * heads, rows))
     return (csr @ values).reshape(n, heads, -1)
+
+
+def sample_blocks(offsets: Tensor, rows: int = BLOCK_ROWS) -> Iterator[tuple[slice, slice]]:
+    """Cut samples into consecutive blocks of about so many rows: (samples, rows) slices.
+
+    A sample is never split; one that is longer than a block is a block of its own.
+
+    Examples
+    --------
+    >>> list(sample_blocks(torch.tensor([0, 2, 3, 9]), rows=4))
+    [(slice(0, 2, None), slice(0, 3, None)), (slice(2, 3, None), slice(3, 9, None))]
+    """
+    cuts, start = offsets.tolist(), 0
+    while start < len(cuts) - 1:
+        stop = max(bisect_right(cuts, cuts[start] + rows) - 1, start + 1)
+        yield slice(start, stop), slice(cuts[start], cuts[stop])
+        start = stop
+
+
+def map_blocks(
+    function: Callable[..., Tensor], values: Tensor, offsets: Tensor, *per_sample: Tensor
+) -> Tensor:
+    """``function(values, offsets, *per_sample)`` block by block: the memory of one block of rows."""
+    parts = [
+        function(
+            values[rows],
+            offsets[samples.start : samples.stop + 1] - rows.start,
+            *(array[samples] for array in per_sample),
+        )
+        for samples, rows in sample_blocks(offsets)
+    ]
+    return torch.cat(parts)
 
 
 def quadratic_scores(values: Tensor, query_key: Tensor) -> Tensor:

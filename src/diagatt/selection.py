@@ -10,9 +10,7 @@ import numpy as np
 Candidate = TypeVar("Candidate")
 
 
-def splits(
-    n_samples: int, scheme: str | int, seed: int
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def splits(n_samples: int, scheme: str | int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Training and held-out sample numbers.
 
     Parameters

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from diagatt.attention.coupling import coupled_attention
 from diagatt.attention.parameterizations import PARAMETERIZATIONS
 from diagatt.segments import (
     quadratic_scores,
@@ -31,6 +32,7 @@ from diagatt.segments import (
 # What a row is lengthened by before it is scored: nothing; a constant 1, which gives the score an
 # affine term; or a 1 and the mean row of its sample, which lets scores compare a row to its company.
 SCORE_FORMS = ("quadratic", "affine", "contextual")
+COUPLINGS = ("independent", "distinct")
 
 
 class ScoreForm(NamedTuple):
@@ -98,6 +100,11 @@ class DiagonalAttention(nn.Module):
         Columns of the factors. For "full", the rank that `project_` keeps.
     score_form : {"quadratic", "affine", "contextual"}
         Score x; (x, 1): a bias in query and key; or (x, 1, mean row of the sample).
+    coupling : {"independent", "distinct"}
+        Separate softmaxes as in the paper, or their joint distribution over distinct rows.
+    groups : int
+        Heads stand in so many groups of equal size and are coupled within groups only (the
+        average of several fits).
     value_bound, score_bound : float, optional
         The paper's bounded parameter space: ‖V‖_F ≤ R₁ and ‖W_r‖_op ≤ R₂, kept by `project_`.
 
@@ -122,6 +129,8 @@ class DiagonalAttention(nn.Module):
         parameterization: str = "full",
         rank: int | None = None,
         score_form: str = "quadratic",
+        coupling: str = "independent",
+        groups: int = 1,
         value_bound: float | None = None,
         score_bound: float | None = None,
     ) -> None:
@@ -132,7 +141,11 @@ class DiagonalAttention(nn.Module):
                 f"choose one of {sorted(PARAMETERIZATIONS)}."
             )
         if score_form not in SCORE_FORMS:
-            raise ValueError(f"unknown score_form {score_form!r}: choose one of {list(SCORE_FORMS)}.")
+            raise ValueError(
+                f"unknown score_form {score_form!r}: choose one of {list(SCORE_FORMS)}."
+            )
+        if coupling not in COUPLINGS:
+            raise ValueError(f"unknown coupling {coupling!r}: choose one of {list(COUPLINGS)}.")
         if not temperature > 0:
             raise ValueError(f"temperature must be positive, got {temperature}.")
         for name, size in [("n_features", n_features), ("n_heads", n_heads)]:
@@ -140,6 +153,7 @@ class DiagonalAttention(nn.Module):
                 raise ValueError(f"{name} must be at least 1, got {size}.")
         self.n_features, self.n_heads, self.n_outputs = n_features, n_heads, n_outputs
         self.temperature, self.score_form = temperature, score_form
+        self.coupling, self.groups = coupling, groups
         self.value_bound, self.score_bound = value_bound, score_bound
         dim = score_dimension(n_features, score_form)
         if rank is not None and not 1 <= rank <= dim:
@@ -181,7 +195,11 @@ class DiagonalAttention(nn.Module):
 
     def attention(self, values: Tensor, offsets: Tensor) -> Tensor:
         """κ, (N, R): equation (softmax_diag_score_multi)."""
-        return segment_softmax(self.scores(values, offsets) / self.temperature, offsets)
+        scores = self.scores(values, offsets) / self.temperature
+        if self.coupling == "independent" or self.n_heads == self.groups:
+            return segment_softmax(scores, offsets)
+        parts = scores.chunk(self.groups, dim=1)
+        return torch.cat([coupled_attention(part, offsets) for part in parts], dim=1)
 
     def forward(
         self,

@@ -81,7 +81,7 @@ class FactoredQueryKey(nn.Module):
         """Nearest W with ‖W_r‖_op ≤ bound."""
         W = self.matrix()
         U, S, Vh = torch.linalg.svd(W)
-        if bound is not None and bool((S > bound).any()):
+        if bound is not None and bool((bound < S).any()):
             self.set_matrix(U * S.clamp(max=bound)[:, None, :] @ Vh)
 
 

@@ -79,7 +79,7 @@ class RowsEstimator(SavedToFile, BaseEstimator):
             )
         return y
 
-    def __sklearn_tags__(self):  # noqa: D105
+    def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         return tags

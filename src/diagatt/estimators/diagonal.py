@@ -12,11 +12,12 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.estimators.base import RowsEstimator, validate_covariates, validate_weights
-from diagatt.estimators.diagonal_fit import check_settings, fit_diagonal
+from diagatt.estimators.diagonal_fit import fit_diagonal
 from diagatt.estimators.presets import get_preset
+from diagatt.estimators.settings import check_settings
 from diagatt.families import Family, check_response, get_family
 from diagatt.ragged import RaggedRows
-from diagatt.segments import segment_argmax, weighted_pool
+from diagatt.segments import map_blocks, segment_argmax, weighted_pool
 from diagatt.solvers.problem import Problem
 
 
@@ -28,8 +29,11 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         n_heads: int | str = 1,
         *,
         family: str = "auto",
-        solver: str = "gradient",
+        solver: str = "auto",
         score_form: str = "affine",
+        coupling: str = "distinct",
+        covariance: str = "full",
+        shrinkage: float | None = None,
         parameterization: str = "full",
         rank: int | None = None,
         temperature: float = 1.0,
@@ -38,7 +42,7 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         value_bound: float | None = None,
         score_bound: float | None = None,
         optimizer: str = "auto",
-        learning_rate: float = 3e-3,
+        learning_rate: float = 1e-2,
         batch_size: int | None = 128,
         max_epochs: int | None = None,
         tolerance: float = 1e-8,
@@ -61,6 +65,9 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         self.family = family
         self.solver = solver
         self.score_form = score_form
+        self.coupling = coupling
+        self.covariance = covariance
+        self.shrinkage = shrinkage
         self.parameterization = parameterization
         self.rank = rank
         self.temperature = temperature
@@ -112,7 +119,7 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         raise NotImplementedError
 
     def _fit(self, rows: RaggedRows, y: np.ndarray, weights: np.ndarray, covariates: Any) -> None:
-        check_settings(self)
+        check_settings(self, rows)
         family, n_outputs = self._fitted_family()
         if len(rows) != len(y):
             raise ValueError(f"X has {len(rows)} samples, y has {len(y)} responses.")
@@ -132,6 +139,9 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         self.covariate_coef_ = _drop_single(module.covariate.T.detach().cpu().numpy(), axis=0)
         self.n_covariates_ = Z.shape[1]
         self.temperature_ = float(module.temperature)
+        self.solver_ = fitted.solver
+        self.coupling_ = module.coupling
+        self.log_likelihood_ = fitted.log_likelihood
         self.history_ = fitted.history
         self.selection_ = fitted.selection
         self.n_iter_ = max(len(history) for history in fitted.history)
@@ -172,6 +182,8 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
             self.n_covariates_,
             temperature=self.temperature_,
             score_form=forms[self.query_key_.shape[-1]],
+            coupling=self.coupling_,
+            groups=self.n_restarts_,
         ).to(torch.from_numpy(self.value_).dtype)
         with torch.no_grad():
             module.query_key.set_matrix(torch.from_numpy(self.query_key_))
@@ -188,7 +200,7 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         Z = validate_covariates(covariates, len(rows), self.n_covariates_)
         module = self.to_module().to(self.device)
         values, offsets = rows.to_torch(self.device, module.value.dtype)
-        z = module(values, offsets, torch.as_tensor(Z).to(values))
+        z = map_blocks(module, values, offsets, torch.as_tensor(Z).to(values))
         return z.cpu().numpy()
 
     @torch.no_grad()
@@ -196,7 +208,7 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         """Weights of every restart (N, M, R), and packed rows with offsets."""
         module = self.to_module().to(self.device)
         values, offsets = rows.to_torch(self.device, module.value.dtype)
-        kappa = module.attention(values, offsets)
+        kappa = map_blocks(module.attention, values, offsets)
         return kappa.reshape(len(values), self.n_restarts_, self.n_heads_), values, offsets
 
     @torch.no_grad()
@@ -209,7 +221,7 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         rows = self._validate_rows(X, reset=False)
         module = self.to_module().to(self.device)
         values, offsets = rows.to_torch(self.device, module.value.dtype)
-        scores = module.scores(values, offsets) / self.temperature_
+        scores = map_blocks(module.scores, values, offsets) / self.temperature_
         scores = scores.reshape(len(values), self.n_restarts_, self.n_heads_).mean(dim=1)
         return _per_sample(scores, rows)
 
@@ -267,7 +279,7 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         names = _check_feature_names_in(self, input_features)
         return np.array([f"head{r}_{x}" for r in range(self.n_heads_) for x in names], object)
 
-    def __sklearn_tags__(self):  # noqa: D105
+    def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
@@ -308,7 +320,7 @@ class DiagAttRegressor(RegressorMixin, _DiagAtt):
         takes L-BFGS for small data.
     learning_rate, batch_size, max_epochs : float, int, int
         Of Adam. ``batch_size=None`` uses all samples at every step. `max_epochs` also limits
-        L-BFGS; by default 40 epochs of Adam or 2000 of L-BFGS.
+        L-BFGS; by default 20 epochs of Adam or 2000 of L-BFGS.
     tolerance : float
         L-BFGS stops when no entry of the gradient is larger.
     row_dropout : float

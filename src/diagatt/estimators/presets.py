@@ -9,6 +9,7 @@ from typing import Any
 _PAPER: dict[str, Any] = {
     "solver": "gradient",
     "score_form": "quadratic",
+    "coupling": "independent",
     "parameterization": "factored",
     "rank": None,
     "ridge": 0.0,

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.segments import segment_mean, weighted_pool
+from diagatt.segments import map_blocks, segment_mean, weighted_pool
 from diagatt.solvers.glm import fit_glm
 from diagatt.solvers.problem import Problem
 
@@ -81,10 +81,13 @@ def fit_values(
 ) -> None:
     """Solve the convex part (V, b) for the present W by Newton's method, in place."""
     if start_from_zero:  # W plays no part yet
-        pooled = segment_mean(problem.values, problem.offsets)[:, None]  # (n, 1, d)
+        pooled = map_blocks(segment_mean, problem.values, problem.offsets)[:, None]  # (n, 1, d)
     else:
-        kappa = module.attention(problem.values, problem.offsets)
-        pooled = weighted_pool(kappa, problem.values, problem.offsets)  # (n, R, d)
+
+        def pool(values: Tensor, offsets: Tensor) -> Tensor:
+            return weighted_pool(module.attention(values, offsets), values, offsets)
+
+        pooled = map_blocks(pool, problem.values, problem.offsets)  # (n, R, d)
     (n, heads, d), K = pooled.shape, module.n_outputs
     if heads * d * K > NEWTON_COEFFICIENTS:
         return
@@ -107,15 +110,19 @@ def fit_values(
 
 @torch.no_grad()
 def risk(module: DiagonalAttention, problem: Problem) -> float:
-    return float(problem.mean_loss(module(problem.values, problem.offsets, problem.covariates)))
+    """Mean loss of equation (obj), block by block."""
+    z = map_blocks(module, problem.values, problem.offsets, problem.covariates)
+    return float(problem.mean_loss(z))
 
 
 def entry(epoch: int, loss: float, validation_loss: float | None = None) -> dict[str, float]:
+    """One line of the history."""
     entry = {"epoch": epoch, "loss": loss}
     return entry if validation_loss is None else {**entry, "validation_loss": validation_loss}
 
 
 def check_finite(loss: float, epoch: int) -> None:
+    """Stop a diverging fit, saying when and what to try."""
     if not np.isfinite(loss):
         raise DivergedError(
             f"the loss became {loss} at epoch {epoch}: lower learning_rate, raise temperature, "

@@ -1,0 +1,105 @@
+r"""Gated attention pooling of Ilse, Tomczak and Welling (2018), as a torch module.
+
+The standard of multiple-instance learning. Every row h_k of a sample gets a weight from a small
+network with a gate, and the weighted mean row predicts:
+
+.. math::
+
+    a_k &∝ \exp\{ w^\top (\tanh(V h_k) ⊙ \mathrm{sigm}(U h_k)) \}, \quad \sum_k a_k = 1 \\
+    z   &= ⟨β, \textstyle\sum_k a_k h_k⟩ + b
+
+Against the source: rows are taken as they are (no network that embeds them first), and the link
+is that of the response's family, not always a logistic one.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from diagatt.segments import segment_softmax, weighted_pool
+
+# Hidden numbers (rows × hidden units) that go through at once: 64 MB a matrix in float32.
+BLOCK_HIDDEN = 2**24
+
+
+class GatedAttention(nn.Module):
+    """One gated attention pooling over ragged samples.
+
+    Parameters
+    ----------
+    n_features : int
+        Features of a row, d.
+    n_hidden : int
+        Hidden units L: V and U are L×d, w has L entries.
+    n_outputs : int
+        Linear predictors K: 1, or the number of classes.
+
+    Examples
+    --------
+    >>> model = GatedAttention(n_features=4, n_hidden=8)
+    >>> values, offsets = torch.randn(5, 4), torch.tensor([0, 2, 5])  # samples of 2 and 3 rows
+    >>> model(values, offsets).shape
+    torch.Size([2, 1])
+    """
+
+    def __init__(self, n_features: int, n_hidden: int, n_outputs: int = 1) -> None:
+        super().__init__()
+        self.n_features, self.n_hidden, self.n_outputs = n_features, n_hidden, n_outputs
+        self.content = nn.Parameter(torch.empty(n_hidden, n_features))
+        self.gate = nn.Parameter(torch.empty(n_hidden, n_features))
+        self.mixing = nn.Parameter(torch.empty(n_hidden))
+        self.value = nn.Parameter(torch.zeros(n_features, n_outputs))
+        self.intercept = nn.Parameter(torch.zeros(n_outputs))
+        self.reset_parameters(1.0, torch.Generator().manual_seed(0))
+
+    @torch.no_grad()
+    def reset_parameters(self, scale: float, generator: torch.Generator) -> None:
+        """Draw V, U from N(0, scale²/d) and w from N(0, scale²/L); β and b start at zero."""
+        spread = {"content": self.n_features, "gate": self.n_features, "mixing": self.n_hidden}
+        for name, fan_in in spread.items():
+            parameter = getattr(self, name)
+            drawn = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+            parameter.copy_(drawn * scale / fan_in**0.5)
+        self.value.zero_()
+        self.intercept.zero_()
+
+    def block_sizes(self, offsets: Tensor) -> list[int]:
+        """Numbers of samples that go through at once: their rows fit `BLOCK_HIDDEN`."""
+        rows = max(1, BLOCK_HIDDEN // self.n_hidden)
+        cuts, sizes, n = offsets.cpu(), [], len(offsets) - 1
+        while sum(sizes) < n:
+            start = sum(sizes)
+            stop = int(torch.searchsorted(cuts, cuts[start] + rows, right=True)) - 1
+            sizes.append(max(1, stop - start))
+        return sizes
+
+    def scores(self, values: Tensor) -> Tensor:
+        """Logarithm of the unnormalized weight of every row, (N,)."""
+        content = torch.tanh(values @ self.content.T)  # (N, L)
+        gate = torch.sigmoid(values @ self.gate.T)  # (N, L)
+        return (content * gate) @ self.mixing
+
+    def attention(self, values: Tensor, offsets: Tensor) -> Tensor:
+        """Weights a_k of every row, (N, 1); those of a sample sum to 1."""
+        return segment_softmax(self.scores(values)[:, None], offsets)
+
+    def features(self, values: Tensor, offsets: Tensor) -> Tensor:
+        """Weighted mean row of every sample, (n, d)."""
+        return weighted_pool(self.attention(values, offsets), values, offsets)[:, 0]
+
+    def forward(self, values: Tensor, offsets: Tensor) -> Tensor:
+        """Linear predictors z, (n, K).
+
+        Parameters
+        ----------
+        values : tensor of shape (N, d)
+            Packed rows.
+        offsets : tensor of shape (n + 1,)
+        """
+        return self.features(values, offsets) @ self.value + self.intercept
+
+    def penalty(self, ridge: float, score_ridge: float) -> Tensor:
+        """½ ridge ‖β‖² + ½ score_ridge (‖V‖² + ‖U‖² + ‖w‖²)."""
+        weights = sum(p.square().sum() for p in (self.content, self.gate, self.mixing))
+        return 0.5 * (ridge * self.value.square().sum() + score_ridge * weights)

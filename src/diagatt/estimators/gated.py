@@ -1,0 +1,209 @@
+"""Gated attention pooling with scikit-learn's face."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from diagatt.attention.gated import GatedAttention
+from diagatt.estimators.competitor import (
+    Competitor,
+    CompetitorClassifier,
+    CompetitorRegressor,
+    at_least,
+    one_of,
+)
+from diagatt.localization import N_LOCATED, top_rows
+from diagatt.solvers.module_training import OPTIMIZERS, ModuleSettings, in_blocks, train_module
+from diagatt.solvers.problem import Problem
+
+
+class _Gated(Competitor):
+    """Everything that regression and classification share."""
+
+    _grids: ClassVar = {"max_epochs": (5, 10, 20, 40), "ridge": (0.1, 1.0, 10.0)}
+
+    def __init__(
+        self,
+        n_hidden: int = 128,
+        *,
+        family: str = "auto",
+        optimizer: str = "auto",
+        learning_rate: float = 1e-3,
+        batch_size: int = 32,
+        max_epochs: Any = 20,
+        tolerance: float = 1e-6,
+        ridge: Any = 1.0,
+        score_ridge: float = 1.0,
+        init_scale: float = 1.0,
+        n_located: int = N_LOCATED,
+        selection: str | int = "holdout",
+        random_state: Any = None,
+        device: str = "cpu",
+        verbose: bool = False,
+    ) -> None:
+        self.n_hidden = n_hidden
+        self.family = family
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.tolerance = tolerance
+        self.ridge = ridge
+        self.score_ridge = score_ridge
+        self.init_scale = init_scale
+        self.n_located = n_located
+        self.selection = selection
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to samples and their responses.
+
+        Parameters
+        ----------
+        X : RaggedRows, list of (p_i, d) arrays, (n, p, d) array, or (n, d) array
+        y : array of shape (n,)
+        sample_weight : array of shape (n,), optional
+        """
+        self._fit(X, y, sample_weight)
+        return self
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        one_of(self, "optimizer", OPTIMIZERS)
+        at_least(self, 1, "n_hidden", "max_epochs", "batch_size")
+        at_least(self, 0, "ridge", "score_ridge", "tolerance", "learning_rate", "init_scale")
+
+    def _train(self, problem: Problem, seed: int, memo: dict) -> None:
+        module = GatedAttention(problem.n_features, self.n_hidden, problem.n_outputs)
+        module.to(problem.values)
+        module.reset_parameters(self.init_scale, torch.Generator().manual_seed(seed))
+        names = set(ModuleSettings.__dataclass_fields__) - {"max_epochs", "ridge"}
+        settings = {name: getattr(self, name) for name in names}
+        settings |= {"max_epochs": self.max_epochs_, "ridge": self.ridge_}
+        self.history_ = train_module(module, problem, ModuleSettings(**settings), seed)
+        self.n_iter_ = len(self.history_)
+        for name, tensor in module.state_dict().items():
+            setattr(self, f"{name}_", tensor.cpu().numpy())
+
+    def to_module(self) -> GatedAttention:
+        """The fitted model as a torch module."""
+        module = GatedAttention(
+            self.content_.shape[1], *self.content_.shape[:1], len(self.intercept_)
+        )
+        names = list(module.state_dict())
+        module.to(device=self.device, dtype=torch.from_numpy(self.value_).dtype)
+        module.load_state_dict({k: torch.from_numpy(getattr(self, f"{k}_")) for k in names})
+        return module
+
+    def _predictor(self, values: Tensor, offsets: Tensor) -> Tensor:
+        module = self.to_module()
+        return in_blocks(module, values.to(module.value.dtype), offsets)
+
+    @torch.no_grad()
+    def _weights(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        values, offsets = self._packed(X)
+        module = self.to_module()
+        weights = in_blocks(module, values.to(module.value.dtype), offsets, module.attention)
+        return weights[:, 0].cpu().numpy(), offsets.cpu().numpy()
+
+    def attention(self, X: Any) -> list[np.ndarray]:
+        """Attention weights a_k of every sample's rows, arrays of shape (p_i, 1) that sum to 1."""
+        weights, offsets = self._weights(X)
+        return np.split(weights[:, None], offsets[1:-1])
+
+    def locate(self, X: Any) -> np.ndarray:
+        """Rows with the largest attention weights, (n_samples, n_located); -1 where fewer."""
+        return top_rows(*self._weights(X), self.n_located)
+
+
+class GatedAttentionRegressor(_Gated, CompetitorRegressor):
+    r"""Regression by the gated attention pooling of Ilse, Tomczak and Welling (2018).
+
+    .. math:: g(\mathrm E\, y) = ⟨β, \textstyle\sum_k a_k x_k⟩ + b, \qquad
+              a_k ∝ \exp\{w^\top(\tanh(V x_k) ⊙ \mathrm{sigm}(U x_k))\}
+
+    Parameters
+    ----------
+    n_hidden : int
+        Hidden units of the attention network.
+    family : {"auto", "gaussian", "poisson", "gamma"}
+        "auto" is gaussian. (The classifier knows "auto" alone.)
+    optimizer : {"auto", "adam", "lbfgs"}
+        Mini-batch Adam, or full-batch L-BFGS; "auto" takes L-BFGS for small data.
+    learning_rate, batch_size : float, int
+        Of Adam.
+    max_epochs : int, "auto" or sequence
+        Passes of Adam; "auto" tries 5, 10, 20 and 40 on held-out samples.
+    tolerance : float
+        L-BFGS stops when no entry of the gradient is larger.
+    ridge : float, "auto" or sequence
+        λ of ½λ‖β‖² beside the summed loss; "auto" tries 0.1, 1 and 10.
+    score_ridge : float
+        λ of ½λσ²(‖V‖² + ‖U‖² + ‖w‖²); σ² is the variance of y (1 unless gaussian).
+    init_scale : float
+        Entries of V, U start from N(0, init_scale²/d), of w from N(0, init_scale²/n_hidden).
+    n_located : int
+        Rows that `locate` names.
+    selection : "holdout" or int
+        How open parameters are compared: one held-out part of n/8, or this many folds.
+    random_state : int, RandomState or None
+    device : str
+        Torch device.
+    verbose : bool
+        Show a progress bar.
+
+    Attributes
+    ----------
+    content_, gate_ : array of shape (n_hidden, d)
+        V and U.
+    mixing_ : array of shape (n_hidden,)
+        w.
+    value_ : array of shape (d, 1)
+        β.
+    intercept_ : array of shape (1,)
+    max_epochs_, ridge_, n_iter_ : numbers
+    history_, selection_ : list of dicts
+        Loss of every epoch; held-out loss of every candidate.
+
+    Examples
+    --------
+    >>> from diagatt import simulate
+    >>> from diagatt.estimators.gated import GatedAttentionRegressor
+    >>> data = simulate.regression(100, p=6, d=4, mu=(3,), sigma2=(4,), seed=0)
+    >>> model = GatedAttentionRegressor(n_hidden=8, random_state=0).fit(data.X, data.y)
+    >>> [weights.shape for weights in model.attention(data.X[:2])]
+    [(6, 1), (6, 1)]
+    """
+
+
+class GatedAttentionClassifier(_Gated, CompetitorClassifier):
+    """Classification by gated attention pooling; parameters of `GatedAttentionRegressor`.
+
+    Parameters
+    ----------
+    n_hidden, family, optimizer, learning_rate, batch_size, max_epochs, tolerance, ridge, \
+score_ridge, init_scale, n_located, selection, random_state, device, verbose
+        As in `GatedAttentionRegressor`.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    content_, gate_, mixing_, value_, intercept_, max_epochs_, ridge_, history_, selection_
+        As in `GatedAttentionRegressor`; the last axis of ``value_`` is that of classes if there
+        are more than two.
+
+    Examples
+    --------
+    >>> from diagatt import simulate
+    >>> from diagatt.estimators.gated import GatedAttentionClassifier
+    >>> data = simulate.classification(100, p=6, d=4, seed=0)
+    >>> model = GatedAttentionClassifier(n_hidden=8, random_state=0).fit(data.X, data.y)
+    >>> model.predict_proba(data.X[:2]).shape
+    (2, 2)
+    """

@@ -1,0 +1,230 @@
+"""Standard attention with scikit-learn's face."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from diagatt.attention.standard import StandardAttention
+from diagatt.estimators.competitor import (
+    Competitor,
+    CompetitorClassifier,
+    CompetitorRegressor,
+    at_least,
+    check_lengths,
+    one_of,
+)
+from diagatt.localization import N_LOCATED, top_rows_of_heads
+from diagatt.solvers.module_training import OPTIMIZERS, ModuleSettings, in_blocks, train_module
+from diagatt.solvers.problem import Problem
+
+
+class _StdAtt(Competitor):
+    """Everything that regression and classification share."""
+
+    _grids: ClassVar = {"n_heads": (1, 2, 3), "max_epochs": (1, 2, 4, 8)}
+    n_rows_: int
+    n_heads_: int
+
+    def __init__(
+        self,
+        n_heads: Any = 1,
+        *,
+        family: str = "auto",
+        optimizer: str = "auto",
+        learning_rate: float = 1e-3,
+        batch_size: int = 32,
+        max_epochs: Any = 4,
+        tolerance: float = 1e-6,
+        ridge: float = 1.0,
+        score_ridge: float = 1.0,
+        init_scale: float = 1.0,
+        memory_limit: float = 2**30,
+        n_located: int = N_LOCATED,
+        selection: str | int = "holdout",
+        random_state: Any = None,
+        device: str = "cpu",
+        verbose: bool = False,
+    ) -> None:
+        self.n_heads = n_heads
+        self.family = family
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.tolerance = tolerance
+        self.ridge = ridge
+        self.score_ridge = score_ridge
+        self.init_scale = init_scale
+        self.memory_limit = memory_limit
+        self.n_located = n_located
+        self.selection = selection
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to samples and their responses.
+
+        Parameters
+        ----------
+        X : RaggedRows, list of (p_i, d) arrays, (n, p, d) array, or (n, d) array
+            Samples; the longest sets p, the others are padded with zero rows.
+        y : array of shape (n,)
+        sample_weight : array of shape (n,), optional
+        """
+        self._fit(X, y, sample_weight)
+        return self
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        one_of(self, "optimizer", OPTIMIZERS)
+        at_least(self, 1, "n_heads", "max_epochs", "batch_size")
+        at_least(self, 0, "ridge", "score_ridge", "tolerance", "learning_rate", "init_scale")
+
+    def _from_all(self, problem: Problem) -> dict[str, Any]:
+        return {"n_rows_": int(problem.offsets.diff().max())}
+
+    def _train(self, problem: Problem, seed: int, memo: dict) -> None:
+        module = self._new_module(problem.n_features, problem.n_outputs).to(problem.values)
+        module.reset_parameters(self.init_scale, torch.Generator().manual_seed(seed))
+        names = set(ModuleSettings.__dataclass_fields__) - {"max_epochs"}
+        settings = {name: getattr(self, name) for name in names}
+        settings["max_epochs"] = self.max_epochs_
+        self.history_ = train_module(module, problem, ModuleSettings(**settings), seed)
+        self.n_iter_ = len(self.history_)
+        self.query_key_ = module.matrix().detach().cpu().numpy()  # (R, d, d)
+        self.value_ = module.value.detach().cpu().numpy()  # (R, p, d, K)
+        self.intercept_ = module.intercept.detach().cpu().numpy()  # (K,)
+
+    def _new_module(self, n_features: int, n_outputs: int) -> StandardAttention:
+        return StandardAttention(
+            n_features, self.n_rows_, self.n_heads_, n_outputs, self.memory_limit
+        )
+
+    def to_module(self) -> StandardAttention:
+        """The fitted model as a torch module."""
+        module = self._new_module(self.value_.shape[2], self.value_.shape[3])
+        module.to(device=self.device, dtype=torch.from_numpy(self.value_).dtype)
+        with torch.no_grad():
+            module.query.copy_(torch.from_numpy(self.query_key_))
+            module.key.copy_(torch.eye(module.n_features))  # W = W·I
+            module.value.copy_(torch.from_numpy(self.value_))
+            module.intercept.copy_(torch.from_numpy(self.intercept_))
+        return module
+
+    def _predictor(self, values: Tensor, offsets: Tensor) -> Tensor:
+        check_lengths(self, offsets, self.n_rows_, "one line of its value matrix")
+        module = self.to_module()
+        return in_blocks(module, values.to(module.value.dtype), offsets)
+
+    @torch.no_grad()
+    def locate(self, X: Any) -> np.ndarray:
+        """Rows of interest: of each head the ⌊n_located/R⌋ rows of C_r with the largest norms.
+
+        Returns
+        -------
+        array of shape (n_samples, n_located), int
+            The union over heads (supplement S7.3); -1 where it is smaller.
+        """
+        values, offsets = self._packed(X)
+        check_lengths(self, offsets, self.n_rows_, "one line of its value matrix")
+        module = self.to_module()
+        norms = in_blocks(module, values.to(module.value.dtype), offsets, module.row_effects)
+        return top_rows_of_heads(norms.cpu().numpy(), offsets.cpu().numpy(), self.n_located)
+
+
+class StdAttRegressor(_StdAtt, CompetitorRegressor):
+    r"""Regression by standard attention, the paper's StdAtt (equations single1 and multi1).
+
+    .. math:: g(\mathrm E\, y) = \sum_r ⟨\mathrm{softmax}_{row}(X W_r X^\top/\sqrt d)\, X, V_r⟩ + b
+
+    with one value row for each of p positions: samples are padded with zero rows to the longest
+    training sample, and longer samples cannot be predicted. Samples go through in blocks, so that
+    their p×p matrices never stand in memory together.
+
+    Parameters
+    ----------
+    n_heads : int, "auto" or sequence
+        R; "auto" tries 1, 2 and 3 on held-out samples.
+    family : {"auto", "gaussian", "poisson", "gamma"}
+        "auto" is gaussian. (The classifier knows "auto" alone.)
+    optimizer : {"auto", "adam", "lbfgs"}
+        Mini-batch Adam as in the paper, or full-batch L-BFGS; "auto" takes L-BFGS for small data.
+    learning_rate, batch_size : float, int
+        Of Adam.
+    max_epochs : int, "auto" or sequence
+        Passes of Adam; "auto" tries 1, 2, 4 and 8 on held-out samples.
+    tolerance : float
+        L-BFGS stops when no entry of the gradient is larger.
+    ridge, score_ridge : float
+        Penalties ½λ‖V‖² and ½λσ²(‖W_Q‖² + ‖W_K‖²) beside the summed loss; σ² is the variance of
+        y (1 unless gaussian). The paper has none.
+    init_scale : float
+        Entries of W_Q and W_K start from N(0, init_scale²/d).
+    memory_limit : float
+        Bytes for attention matrices and their gradients; see `StandardAttention`.
+    n_located : int
+        Rows that `locate` names, the paper's R̃.
+    selection : "holdout" or int
+        How open parameters are compared: one held-out part of n/8, or this many folds.
+    random_state : int, RandomState or None
+    device : str
+        Torch device.
+    verbose : bool
+        Show a progress bar.
+
+    Attributes
+    ----------
+    query_key_ : array of shape (n_heads, d, d)
+        W.
+    value_ : array of shape (n_heads, p, d, 1)
+        V.
+    intercept_ : array of shape (1,)
+    n_rows_ : int
+        p, rows of the longest training sample.
+    n_heads_, max_epochs_, n_iter_ : int
+    history_, selection_ : list of dicts
+        Loss of every epoch; held-out loss of every candidate.
+
+    Examples
+    --------
+    >>> from diagatt import simulate
+    >>> from diagatt.estimators.standard import StdAttRegressor
+    >>> data = simulate.regression(100, p=6, d=4, mu=(3,), sigma2=(4,), seed=0)
+    >>> model = StdAttRegressor(n_located=2, random_state=0).fit(data.X, data.y)
+    >>> model.locate(data.X[:3]).shape
+    (3, 2)
+    """
+
+
+class StdAttClassifier(_StdAtt, CompetitorClassifier):
+    """Classification by standard attention; model and parameters of `StdAttRegressor`.
+
+    Logit link for two classes, softmax link for more; each class then has its own value matrix.
+
+    Parameters
+    ----------
+    n_heads, family, optimizer, learning_rate, batch_size, max_epochs, tolerance, ridge, \
+score_ridge, init_scale, memory_limit, n_located, selection, random_state, device, verbose
+        As in `StdAttRegressor`.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    query_key_, value_, intercept_, n_rows_, n_heads_, max_epochs_, history_, selection_
+        As in `StdAttRegressor`; the last axis of ``value_`` is that of classes if there are more
+        than two.
+
+    Examples
+    --------
+    >>> from diagatt import simulate
+    >>> from diagatt.estimators.standard import StdAttClassifier
+    >>> data = simulate.classification(100, p=6, d=4, seed=0)
+    >>> model = StdAttClassifier(random_state=0).fit(data.X, data.y)
+    >>> model.predict_proba(data.X[:2]).shape
+    (2, 2)
+    """

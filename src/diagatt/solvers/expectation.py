@@ -1,0 +1,291 @@
+r"""E-step of the latent-row model: one pass over blocks of rows that adds up small statistics.
+
+The posterior of the chosen rows given a sample and its response is
+
+.. math:: P(j_1, …, j_R \mid X, y) ∝ \prod_k \frac{f_k(x_{j_k})}{f_0(x_{j_k})}\;
+          p\Bigl(y \Bigm| \sum_k x_{j_k} v_k + b\Bigr)^λ.
+
+The supervision λ ∈ [0, 1] is 1 in the end; predictions for new samples use λ = 0. A block is
+scored, normalized and summed while it is in the cache; nothing of size (N, d) is made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from diagatt.attention.coupling import (
+    along,
+    head_marginal,
+    joint_log_weights,
+    n_candidates,
+    top_candidates,
+)
+from diagatt.segments import (
+    sample_blocks,
+    segment_logsumexp,
+    segment_sum,
+    spread,
+)
+from diagatt.solvers.problem import Problem
+from diagatt.solvers.row_model import RowModel, RowMoments
+
+
+@dataclass(frozen=True)
+class ResponseModel:
+    """GLM of the response given the chosen rows, float64."""
+
+    value: Tensor  # (R, d, K)
+    shared: Tensor  # (1 + covariates, K): intercept first
+    phi: float = 1.0
+
+
+@dataclass
+class Expected:
+    """Sums over all samples under the posterior, float64."""
+
+    log_likelihood: float
+    xx: Tensor  # (R, d, d)      second moments of chosen rows
+    xc: Tensor  # (R, d, q)      with the context
+    loss: float  #               Σ w E ℓ(y, z)
+    dispersion: float
+    gradient: Tensor  # (R·d + m, K) of the loss in (V, b, γ)
+    moments: Tensor  # (R·d + m, R·d + m) Σ w E h f fᵀ, h the curvature or 1 if it is bounded
+    responsibilities: list[Tensor] = field(default_factory=list)  # blocks of (rows, R), if kept
+
+
+class Expectation:
+    """The E-step for one problem.
+
+    Parameters
+    ----------
+    problem : Problem
+    context : tensor of shape (n, q)
+        c̃, see `row_model`.
+    distinct : bool
+        Whether the rows of different heads must differ.
+    """
+
+    def __init__(self, problem: Problem, context: Tensor, distinct: bool = True) -> None:
+        self.problem, self.context, self.distinct = problem, context, distinct
+        ones = problem.values.new_ones(problem.n_samples, 1)
+        self.design = torch.cat([ones, problem.covariates], dim=1)  # (n, m)
+        self.blocks = list(sample_blocks(problem.offsets))
+        longest = max(rows.stop - rows.start for _, rows in self.blocks)
+        self.buffer = problem.values.new_empty(max(longest, 1), problem.n_features)
+        self.bounded = problem.family.curvature_bound() is not None
+
+    def totals(self) -> RowMoments:
+        """Moments of all rows, weighted by their sample's weight."""
+        problem, d = self.problem, self.problem.n_features
+        c = self.context.double()
+        xx = torch.zeros(d, d, dtype=torch.float64, device=c.device)
+        pooled = []
+        for samples, rows in self.blocks:
+            x, offsets = problem.values[rows], self._offsets(samples, rows)
+            weight = spread(problem.weights[samples, None], offsets)
+            scaled = torch.mul(x, weight, out=self.buffer[: len(x)])
+            xx += x.T @ scaled
+            pooled.append(segment_sum(scaled, offsets).double())
+        mass = (problem.weights * problem.offsets.diff()).double()[:, None]
+        return RowMoments(xx, torch.cat(pooled).T @ c, c.T @ (mass * c), float(mass.sum()))
+
+    def run(
+        self,
+        rows: RowModel,
+        response: ResponseModel,
+        supervision: float = 1.0,
+        log_prior: Tensor | None = None,
+        offset: Tensor | None = None,
+        keep: bool = False,
+    ) -> Expected:
+        """One pass.
+
+        Parameters
+        ----------
+        log_prior : tensor of shape (N,), optional
+            Added to the scores of a single head: rows that earlier heads hold.
+        offset : tensor of shape (n, K), optional
+            Added to the linear predictor: what earlier heads explain.
+        keep : bool
+            Keep the responsibilities.
+        """
+        problem, dtype = self.problem, self.problem.values.dtype
+        W, T = (t.to(dtype) for t in rows.score_terms())
+        pull = torch.einsum("nq,rdq->nrd", self.context, T)  # (n, R, d): T c̃
+        shared = self.design @ response.shared.to(dtype)  # (n, K)
+        self._base = shared if offset is None else shared + offset
+        self._value, self._phi = response.value.to(dtype), response.phi
+        self._supervision = supervision
+        R, d, K = self._value.shape
+        size, q = R * d + self.design.shape[1], self.context.shape[1]
+        zeros = lambda *shape: torch.zeros(*shape, dtype=torch.float64, device=W.device)  # noqa: E731
+        self._sums = Expected(
+            0.0, zeros(R, d, d), zeros(R, d, q), 0.0, 0.0, zeros(size, K), zeros(size, size)
+        )
+        for samples, block in self.blocks:
+            offsets = self._offsets(samples, block)
+            x = problem.values[block]
+            scores = self._scores(x, W, pull[samples], offsets)  # (B, R)
+            if R == 1:
+                prior = None if log_prior is None else log_prior[block]
+                r = self._single(samples, x, scores[:, 0], offsets, prior)
+            else:
+                r = self._joint(samples, x, scores, offsets, keep)
+            if keep:
+                self._sums.responsibilities.append(r)
+        self._add_constants(rows, supervision)
+        return self._sums
+
+    def _offsets(self, samples: slice, rows: slice) -> Tensor:
+        return self.problem.offsets[samples.start : samples.stop + 1] - rows.start
+
+    def _scores(self, x: Tensor, W: Tensor, pull: Tensor, offsets: Tensor) -> Tensor:
+        """X W_r xᵀ + x T_r c̃ = ⟨x, x W_r + T_r c̃⟩, (B, R)."""
+        product, scores = self.buffer[: len(x)], x.new_empty(len(x), len(W))
+        per_sample = self.context.shape[1] > 1
+        for r in range(len(W)):
+            if per_sample:
+                torch.addmm(spread(pull[:, r], offsets), x, W[r], out=product)
+            else:
+                torch.addmm(pull[0, r], x, W[r], out=product)
+            torch.sum(product.mul_(x), dim=1, out=scores[:, r])
+        return scores
+
+    def _log_response(self, y: Tensor, z: Tensor) -> Tensor:
+        return self._supervision / self._phi * self.problem.family.loss(y, z).neg()
+
+    # ------------------------------------------------------------------ one head: all rows
+
+    def _single(self, samples, x, scores, offsets, log_prior) -> Tensor:
+        problem, sums, family = self.problem, self._sums, self.problem.family
+        y = spread(problem.y[samples], offsets)
+        z = x @ self._value[0] + spread(self._base[samples], offsets)  # (B, K)
+        total = scores if log_prior is None else scores + log_prior
+        if self._supervision:
+            total = total + self._log_response(y, z)
+        evidence = segment_logsumexp(total[:, None], offsets)  # (b, 1)
+        r = torch.exp(total[:, None] - spread(evidence, offsets))  # (B, 1)
+        w = problem.weights[samples]
+        sums.log_likelihood += float((w * (evidence[:, 0] - offsets.diff().log())).sum())
+        rw = r * spread(w[:, None], offsets)
+        scaled = torch.mul(x, rw, out=self.buffer[: len(x)])
+        xx = (x.T @ scaled).double()
+        pooled = segment_sum(scaled, offsets)  # (b, d)
+        sums.xx[0] += xx
+        sums.xc[0] += (pooled.T @ self.context[samples]).double()
+        sums.loss += float((rw[:, 0] * family.loss(y, z)).sum())
+        sums.dispersion += float((rw[:, 0] * family.dispersion(y, z)).sum())
+        slope = rw * family.gradient(y, z)  # (B, K)
+        D = self.design[samples]
+        sums.gradient += torch.cat([x.T @ slope, D.T @ segment_sum(slope, offsets)]).double()
+        if self.bounded:
+            mass = w
+        else:
+            h = rw[:, 0] * family.curvature(y, z)[:, 0, 0]
+            torch.mul(x, h[:, None], out=scaled)
+            xx, pooled = (x.T @ scaled).double(), segment_sum(scaled, offsets)
+            mass = segment_sum(h[:, None], offsets)[:, 0]
+        self._add_moments([[xx]], [pooled], mass, D)
+        return r
+
+    # ------------------------------------------------------------------ several heads: candidates
+
+    def _joint(self, samples, x, scores, offsets, keep) -> Tensor:
+        problem, sums, family = self.problem, self._sums, self.problem.family
+        n, R = len(offsets) - 1, scores.shape[1]
+        best, rows = top_candidates(scores, offsets, n_candidates(R))  # (b, R, K)
+        chosen = x[rows]  # (b, R, K, d)
+        z = self._base[samples].reshape(n, *(1,) * R, -1)  # (b, 1, …, outputs)
+        for k in range(R):
+            effect = chosen[:, k] @ self._value[k]  # (b, K, outputs)
+            z = z + effect.reshape(n, *(-1 if a == k else 1 for a in range(R)), z.shape[-1])
+        shape = z.shape[:-1]  # (b, K, …, K)
+        z = z.reshape(-1, z.shape[-1])
+        y = problem.y[samples].reshape(n, *(1,) * R).expand(shape).flatten()
+        total = joint_log_weights(best, rows, self.distinct)
+        if self._supervision:
+            total = total + self._log_response(y, z).reshape(shape)
+        evidence = torch.logsumexp(total.flatten(1), dim=1)
+        w = problem.weights[samples]
+        log_count = self._log_assignments(offsets.diff(), R)
+        sums.log_likelihood += float((w * (evidence - log_count)).sum())
+        joint = torch.exp(total - evidence.reshape(n, *(1,) * R)) * along(w[:, None], 0, R)
+        marginals = torch.stack([head_marginal(joint, k) for k in range(R)], dim=1)  # (b, R, K)
+        pooled = torch.einsum("nrk,nrkd->nrd", marginals, chosen)
+        for k in range(R):
+            flat = chosen[:, k].flatten(0, 1)
+            sums.xx[k] += (flat.T @ (flat * marginals[:, k].reshape(-1, 1))).double()
+            sums.xc[k] += (pooled[:, k].T @ self.context[samples]).double()
+        flat_joint = joint.flatten()
+        sums.loss += float((flat_joint * family.loss(y, z)).sum())
+        sums.dispersion += float((flat_joint * family.dispersion(y, z)).sum())
+        slope = family.gradient(y, z) * flat_joint[:, None]
+        self._add_gradient(slope.reshape(*shape, -1), chosen, self.design[samples])
+        h = joint
+        if not self.bounded:
+            h = (flat_joint * family.curvature(y, z)[:, 0, 0]).reshape(shape)
+        self._add_joint_moments(h, chosen, self.design[samples])
+        if not keep:
+            return marginals
+        filled = [
+            x.new_zeros(len(x)).index_add(0, rows[:, k].flatten(), marginals[:, k].flatten())
+            for k in range(R)
+        ]
+        return torch.stack(filled, dim=1) / spread(w[:, None], offsets)
+
+    def _log_assignments(self, lengths: Tensor, R: int) -> Tensor:
+        """Log number of ways to choose rows, each equally likely beforehand."""
+        p = lengths.to(torch.float64)
+        if not self.distinct:
+            return R * p.log()
+        return torch.lgamma(p + 1) - torch.lgamma(p - R + 1)
+
+    def _add_gradient(self, slope: Tensor, chosen: Tensor, D: Tensor) -> None:
+        n, R = chosen.shape[:2]
+        parts = []
+        for k in range(R):
+            others = [a + 1 for a in range(R) if a != k]
+            weight = slope.sum(dim=others)  # (b, K, outputs)
+            parts.append(torch.einsum("nko,nkd->do", weight, chosen[:, k]))
+        parts.append(D.T @ slope.reshape(n, -1, slope.shape[-1]).sum(dim=1))
+        self._sums.gradient += torch.cat(parts).double()
+
+    def _add_joint_moments(self, h: Tensor, chosen: Tensor, D: Tensor) -> None:
+        R = chosen.shape[1]
+        blocks: list[list[Tensor]] = [[] for _ in range(R)]
+        pooled = []
+        for k in range(R):
+            weight = head_marginal(h, k)  # (b, K)
+            pooled.append(torch.einsum("nk,nkd->nd", weight, chosen[:, k]))
+            for other in range(R):
+                if other < k:
+                    blocks[k].append(blocks[other][k].T)
+                    continue
+                if other == k:
+                    mixed = weight[..., None] * chosen[:, k]
+                else:
+                    rest = [a + 1 for a in range(R) if a not in (k, other)]
+                    pair = h.sum(dim=rest) if rest else h  # (b, K_k, K_other)
+                    mixed = pair @ chosen[:, other]  # (b, K_k, d)
+                flat = chosen[:, k].flatten(0, 1)
+                blocks[k].append((flat.T @ mixed.flatten(0, 1)).double())
+        self._add_moments(blocks, pooled, h.flatten(1).sum(dim=1), D)
+
+    def _add_moments(self, blocks, pooled, mass, D) -> None:
+        """Second moments of (x_1, …, x_R, 1, covariates) from their pieces."""
+        left = torch.cat([torch.cat(line, dim=1) for line in blocks])  # (R·d, R·d)
+        cross = torch.cat([(P.T @ D) for P in pooled]).double()  # (R·d, m)
+        corner = (D.T @ (mass[:, None] * D)).double()
+        top = torch.cat([left, cross], dim=1)
+        self._sums.moments += torch.cat([top, torch.cat([cross.T, corner], dim=1)])
+
+    def _add_constants(self, rows: RowModel, supervision: float) -> None:
+        """Terms of the log-likelihood that do not depend on which rows are chosen."""
+        problem = self.problem
+        w = problem.weights.double()
+        constants = rows.score_constants(self.context).sum(dim=1)
+        normalizer = problem.family.log_normalizer(problem.y.double(), self._phi)
+        self._sums.log_likelihood += float((w * (constants + supervision * normalizer)).sum())

@@ -1,0 +1,205 @@
+"""Maximum likelihood for the latent-row model by EM.
+
+Each sample has R distinct active rows, one a head (`row_model`); its response follows a GLM of
+them (equation eq:individualized_framework). The E-step (`expectation`) finds which rows are
+active, using the response; the M-step is moments and one Newton step, exact for the gaussian
+family. The fitted scores need no response: they are diagonalized attention.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+
+from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.progress import progress_bar
+from diagatt.solvers.expectation import Expectation, Expected, ResponseModel
+from diagatt.solvers.problem import Problem
+from diagatt.solvers.row_model import RowModel, RowMoments, estimate_row_model
+
+# The residual variance is not believed to be smaller than this part of the response's.
+LEAST_PHI = 1e-4
+
+
+@dataclass(frozen=True)
+class LikelihoodSettings:
+    """How to fit; the names are those of the estimators' parameters."""
+
+    score_form: str = "affine"
+    coupling: str = "distinct"
+    covariance: str = "full"
+    covariance_rank: int = 2
+    shrinkage: float | None = None
+    ridge: float = 1.0
+    max_iterations: int = 100
+    gain_tolerance: float = 1e-4
+    verbose: bool = False
+
+
+@dataclass(frozen=True)
+class LatentRows:
+    """Parameters of the latent-row model."""
+
+    rows: RowModel
+    response: ResponseModel
+
+
+@dataclass
+class LikelihoodFit:
+    """Where EM ended."""
+
+    model: LatentRows
+    log_likelihood: float
+    history: list[dict[str, float]]
+    starts: list[dict] = field(default_factory=list)
+
+
+class EM:
+    """EM on one problem, for all heads together or for one head beside earlier ones.
+
+    Parameters
+    ----------
+    expectation : Expectation
+    settings : LikelihoodSettings
+    log_prior, offset : tensors, optional
+        What earlier heads leave to this one; see `Expectation.run`.
+    earlier : RowMoments, optional
+        Moments of the rows that earlier heads hold: they are not background.
+    """
+
+    def __init__(
+        self,
+        expectation: Expectation,
+        settings: LikelihoodSettings,
+        total: RowMoments,
+        log_prior: Tensor | None = None,
+        offset: Tensor | None = None,
+        earlier: RowMoments | None = None,
+    ) -> None:
+        self.expectation, self.settings, self.total = expectation, settings, total
+        self.log_prior, self.offset, self.earlier = log_prior, offset, earlier
+        problem = expectation.problem
+        self.weight = float(problem.weights.sum())
+        self.cc = (
+            expectation.context.T @ (problem.weights[:, None] * expectation.context)
+        ).double()
+        self.least_phi = LEAST_PHI * problem.scale
+
+    def expect(self, model: LatentRows, supervision: float = 1.0, keep: bool = False) -> Expected:
+        """E-step; the log-likelihood is that of all rows and, by λ, of the responses."""
+        expected = self.expectation.run(
+            model.rows, model.response, supervision, self.log_prior, self.offset, keep
+        )
+        expected.log_likelihood += model.rows.background_log_likelihood(self.total)
+        return expected
+
+    def maximize(self, expected: Expected, response: ResponseModel, step: float = 1.0):
+        """M-step: row moments in closed form, the GLM by a Newton step."""
+        active = self.head_moments(expected)
+        background = self.total if self.earlier is None else self.total - self.earlier
+        for moments in active:
+            background = background - moments
+        if background.count < 1e-6 * self.total.count:  # every row is active in its sample
+            background = self.total
+        s = self.settings
+        rows = estimate_row_model(active, background, s.covariance, s.shrinkage, s.covariance_rank)
+        return LatentRows(rows, self._newton(expected, response, step))
+
+    def head_moments(self, expected: Expected) -> list[RowMoments]:
+        """Moments of the rows that each head chose; every sample counts once a head."""
+        heads = zip(expected.xx, expected.xc, strict=True)
+        return [RowMoments(xx, xc, self.cc, self.weight) for xx, xc in heads]
+
+    def _newton(self, expected: Expected, response: ResponseModel, step: float) -> ResponseModel:
+        R, d, K = response.value.shape
+        family = self.expectation.problem.family
+        bound = family.curvature_bound()
+        H = expected.moments * (1.0 if bound is None else bound)
+        ridge = torch.zeros(len(H), dtype=H.dtype, device=H.device)
+        ridge[: R * d] = self.settings.ridge
+        beta = torch.cat([response.value.reshape(R * d, K), response.shared])
+        slope = expected.gradient + ridge[:, None] * beta
+        # A hair of ridge keeps copied features and covariates solvable.
+        hair = 1e-10 * float(H.diagonal().mean()) + 1e-300
+        change = -step * torch.linalg.solve(H + torch.diag(ridge + hair), slope)
+        if bound is None:  # far from the optimum the curvature says little: move z by about 1
+            parts = change[: R * d].reshape(R, d, K)
+            moved = torch.einsum("rdk,rde,rek->", parts, expected.xx, parts) * R / self.weight
+            change = change / max(1.0, float(moved) ** 0.5)
+        beta = beta + change
+        phi = response.phi
+        if family.name == "gaussian":  # the loss is quadratic: known exactly after the step
+            gain = (expected.gradient * change).sum() + 0.5 * (change * (H @ change)).sum()
+            phi = 2 * (expected.loss + float(gain)) / self.weight
+        elif family.name == "gamma":
+            phi = expected.dispersion / self.weight
+        phi = max(phi, self.least_phi)
+        return ResponseModel(beta[: R * d].reshape(R, d, K), beta[R * d :], phi)
+
+    def run(self, model: LatentRows, iterations: int, supervision: list[float] | None = None):
+        """Iterate until the likelihood gains less than the tolerance a sample.
+
+        Parameters
+        ----------
+        supervision : list of float, optional
+            λ of the first iterations; 1 afterwards.
+
+        Returns
+        -------
+        LikelihoodFit
+            The likelihood never falls at λ = 1: a Newton step that lowers it is halved.
+        """
+        schedule = supervision or []
+        history: list[dict[str, float]] = []
+        step, best, kept = 1.0, -torch.inf, None
+        with progress_bar("EM", iterations, self.settings.verbose) as advance:
+            for iteration in range(iterations):
+                strength = schedule[iteration] if iteration < len(schedule) else 1.0
+                expected = self.expect(model, strength)
+                value = expected.log_likelihood
+                advance(f"log-likelihood {value:.6g}")
+                history.append({"iteration": iteration + 1, "log_likelihood": value})
+                if strength == 1.0:
+                    slack = 1e-9 * abs(value)
+                    if kept is not None and not value >= best - slack and step > 1e-3:
+                        model, expected = kept
+                        step /= 2
+                    else:
+                        gain = value - best
+                        best, kept = value, (model, expected)
+                        if gain < self.settings.gain_tolerance * self.weight and step == 1.0:
+                            break
+                        step = min(1.0, 2 * step)
+                model = self.maximize(expected, model.response, step)
+        if kept is None:
+            return LikelihoodFit(model, self.expect(model).log_likelihood, history)
+        return LikelihoodFit(kept[0], best, history)
+
+
+@torch.no_grad()
+def to_module(model: LatentRows, problem: Problem, settings: LikelihoodSettings):
+    """The fitted model as ordinary parameters of diagonalized attention."""
+    heads = model.rows.n_heads
+    module = DiagonalAttention(
+        problem.n_features,
+        heads,
+        problem.n_outputs,
+        problem.covariates.shape[1],
+        score_form=settings.score_form,
+        coupling=settings.coupling,
+    ).to(problem.values)
+    module.query_key.set_matrix(model.rows.query_key(settings.score_form).to(problem.values))
+    module.value.copy_(model.response.value)
+    module.intercept.copy_(model.response.shared[0])
+    module.covariate.copy_(model.response.shared[1:])
+    return module
+
+
+def join_heads(heads: list[LatentRows], background: tuple[Tensor, Tensor]) -> LatentRows:
+    """Heads that were built one after the other, as one model with a common background."""
+    A = torch.stack([background[0], *(h.rows.A[1] for h in heads)])
+    C = torch.stack([background[1], *(h.rows.C[1] for h in heads)])
+    value = torch.cat([h.response.value for h in heads])
+    return LatentRows(RowModel(A, C), replace(heads[-1].response, value=value))

@@ -1,0 +1,138 @@
+r"""Where rows come from: Gaussian background and active rows, given the sample's context.
+
+Row j of sample i, with c̃_i = (1), or (1, mean row) for contextual scores, is
+
+.. math:: x_j ∼ N(A_k c̃_i, C_k) \text{ if head } k \text{ chose it}, \quad N(A_0 c̃_i, C_0) \text{ else}.
+
+The log density ratio is a score of diagonalized attention with an affine term:
+
+.. math:: \log\frac{f_k(x)}{f_0(x)} = x W_k x^⊤ + x T_k c̃ + \text{const}, \quad
+          W_k = \tfrac12 (C_0^{-1} - C_k^{-1}), \; T_k = C_k^{-1} A_k - C_0^{-1} A_0.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from diagatt.attention.diagonal import score_dimension
+from diagatt.segments import map_blocks, segment_mean
+from diagatt.solvers.covariance import ACTIVE_FLOOR, lifted_above_floor, structured
+from diagatt.solvers.problem import Problem
+
+
+def context_of(problem: Problem, score_form: str) -> Tensor:
+    """c̃ of every sample, (n, q): nothing, 1, or 1 and the mean row."""
+    ones = problem.values.new_ones(problem.n_samples, 1)
+    if score_form == "quadratic":
+        return ones[:, :0]
+    if score_form == "affine":
+        return ones
+    return torch.cat([ones, map_blocks(segment_mean, problem.values, problem.offsets)], dim=1)
+
+
+@dataclass(frozen=True)
+class RowMoments:
+    """Weighted sums over rows: what a Gaussian with mean A c̃ needs to be estimated (float64)."""
+
+    xx: Tensor  # (d, d)  Σ x xᵀ
+    xc: Tensor  # (d, q)  Σ x c̃ᵀ
+    cc: Tensor  # (q, q)  Σ c̃ c̃ᵀ
+    count: float  #        Σ 1
+
+    def __sub__(self, other: RowMoments) -> RowMoments:
+        return RowMoments(
+            self.xx - other.xx, self.xc - other.xc, self.cc - other.cc, self.count - other.count
+        )
+
+    def coefficients(self) -> Tensor:
+        """Least-squares A, (d, q)."""
+        if self.cc.shape[0] == 0:
+            return self.xc
+        return self.xc @ torch.linalg.pinv(self.cc, hermitian=True)
+
+    def residual(self, A: Tensor) -> Tensor:
+        """Σ (x − A c̃)(x − A c̃)ᵀ, (d, d)."""
+        cross = self.xc @ A.T
+        return self.xx - cross - cross.T + A @ self.cc @ A.T
+
+
+@dataclass(frozen=True)
+class RowModel:
+    """Distributions of background (index 0) and active rows (1 to R), float64."""
+
+    A: Tensor  # (R + 1, d, q)
+    C: Tensor  # (R + 1, d, d)
+
+    @property
+    def n_heads(self) -> int:
+        """R."""
+        return len(self.C) - 1
+
+    def precision(self) -> Tensor:
+        """Inverse covariances, (R + 1, d, d)."""
+        return torch.cholesky_inverse(torch.linalg.cholesky(self.C))
+
+    def score_terms(self) -> tuple[Tensor, Tensor]:
+        """W (R, d, d) and T (R, d, q) of the log density ratios."""
+        K = self.precision()
+        KA = K @ self.A
+        return 0.5 * (K[0] - K[1:]), KA[1:] - KA[0]
+
+    def score_constants(self, context: Tensor) -> Tensor:
+        """What the softmax does not see but the likelihood does, (n, R)."""
+        K, logdet = self.precision(), torch.logdet(self.C)
+        c = context.to(K.dtype)
+        inner = torch.einsum("np,kdp,kde,keq,nq->nk", c, self.A, K, self.A, c)  # (n, R + 1)
+        return 0.5 * (inner[:, :1] - inner[:, 1:]) + 0.5 * (logdet[0] - logdet[1:])
+
+    def background_log_likelihood(self, total: RowMoments) -> float:
+        """Σ log f_0(x) over all rows, as if none were active."""
+        d = self.C.shape[1]
+        quadratic = (self.precision()[0] * total.residual(self.A[0])).sum()
+        logdet = torch.logdet(self.C[0])
+        return float(-0.5 * (total.count * (d * math.log(2 * math.pi) + logdet) + quadratic))
+
+    def query_key(self, score_form: str) -> Tensor:
+        """The scores as query–key matrices of lengthened rows (x, 1, c), (R, D, D), scaled by √d."""
+        W, T = self.score_terms()
+        R, d, q = T.shape
+        D = score_dimension(d, score_form)
+        query_key = W.new_zeros(R, D, D)
+        query_key[:, :d, :d] = W
+        query_key[:, :d, d : d + q] = T / 2
+        query_key[:, d : d + q, :d] = T.mT / 2
+        return query_key * d**0.5
+
+
+def estimate_row_model(
+    active: list[RowMoments],
+    background: RowMoments,
+    kind: str = "full",
+    shrinkage: float | None = None,
+    rank: int = 2,
+) -> RowModel:
+    """Maximum likelihood (under the chosen covariance structure) from weighted moments."""
+    A0 = background.coefficients()
+    C0 = background.residual(A0) / max(background.count, 1e-12)
+    if kind == "diagonal":
+        C0 = torch.diag(C0.diagonal())
+    d = len(C0)
+    if shrinkage is None and background.count < 20 * d:  # few rows: keep C_0 invertible
+        C0 = structured(C0, background.count, "full", None, rank)
+    C0 = lifted_above_floor(C0)
+    L = torch.linalg.cholesky(C0)
+    A, C = [A0], [C0]
+    for moments in active:
+        Ak = moments.coefficients()
+        Sk = moments.residual(Ak) / max(moments.count, 1e-12)
+        white = torch.linalg.solve_triangular(L, Sk, upper=False)
+        white = torch.linalg.solve_triangular(L, white.T, upper=False)
+        white = structured((white + white.T) / 2, moments.count, kind, shrinkage, rank)
+        white = lifted_above_floor(white, ACTIVE_FLOOR)
+        A.append(Ak)
+        C.append(L @ white @ L.T)
+    return RowModel(torch.stack(A), torch.stack(C))

@@ -1,0 +1,195 @@
+"""Where EM begins: principled starts, tried on a part of the data and ranked by likelihood.
+
+With several heads, one head is built after the other, each beside what the earlier ones hold and
+explain; then all are refined together.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from diagatt.segments import map_blocks, segment_mean, segment_sum
+from diagatt.solvers.expectation import Expectation, ResponseModel
+from diagatt.solvers.glm import fit_glm
+from diagatt.solvers.likelihood import (
+    EM,
+    LatentRows,
+    LikelihoodFit,
+    LikelihoodSettings,
+    join_heads,
+)
+from diagatt.solvers.problem import Problem
+from diagatt.solvers.row_model import RowModel, RowMoments, context_of
+from diagatt.theory.moments import Moments
+from diagatt.theory.separation import SeparationError
+from diagatt.theory.start import separating_start
+
+# Samples on which starts compete; all data refine the winner.
+TRIAL_SAMPLES = 2500
+TRIAL_ITERATIONS = 25
+REFINE_ITERATIONS = 30
+# Scores first, the response later: λ of the first iterations of a start that looks at rows alone.
+ROWS_FIRST = [0.0] * 8 + [0.25, 0.5, 0.75]
+
+
+def fit_likelihood(
+    problem: Problem,
+    settings: LikelihoodSettings,
+    n_heads: int,
+    seed: int,
+    start: LatentRows | None = None,
+) -> LikelihoodFit:
+    """Fit R heads: build and rank starts on a part of the samples, refine the best on all.
+
+    With `start`, the fit of a part of these samples, nothing is built anew.
+    """
+    report: list[dict] = []
+    if start is None:
+        generator = np.random.default_rng(seed)
+        trial = problem
+        if problem.n_samples > TRIAL_SAMPLES:
+            chosen = np.sort(generator.choice(problem.n_samples, TRIAL_SAMPLES, replace=False))
+            trial = problem.take(torch.from_numpy(chosen).to(problem.y.device))
+        best, report = _best_start(trial, settings, n_heads, generator)
+        start = best.model
+    expectation = _expectation(problem, settings)
+    em = EM(expectation, settings, expectation.totals())
+    fit = em.run(start, settings.max_iterations)
+    fit.starts = report
+    return fit
+
+
+def _expectation(problem: Problem, settings: LikelihoodSettings) -> Expectation:
+    context = context_of(problem, settings.score_form)
+    return Expectation(problem, context, settings.coupling == "distinct")
+
+
+def _best_start(problem, settings, n_heads, generator) -> tuple[LikelihoodFit, list[dict]]:
+    expectation = _expectation(problem, settings)
+    total = expectation.totals()
+    heads: list[LatentRows] = []
+    report: list[dict] = []
+    log_prior, offset, earlier = None, None, None
+    for k in range(n_heads):
+        em = EM(expectation, settings, total, log_prior, offset, earlier)
+        fits = {}
+        for name, (start, supervision) in _starts(em, generator).items():
+            fits[name] = em.run(start, TRIAL_ITERATIONS, supervision)
+            value = fits[name].log_likelihood
+            report.append({"head": k, "start": name, "log_likelihood": value})
+        fit = max(fits.values(), key=lambda f: f.log_likelihood)
+        heads.append(fit.model)
+        if n_heads == 1:
+            return fit, report
+        log_prior, offset, earlier = _hand_over(em, fit.model, log_prior, offset, earlier)
+    background = total - earlier
+    A0 = background.coefficients()
+    joint = join_heads(heads, (A0, background.residual(A0) / background.count))
+    em = EM(expectation, settings, total)
+    # The shared coefficients of the last head were fitted beside all others.
+    fit = em.run(joint, REFINE_ITERATIONS)
+    return fit, report
+
+
+def _hand_over(em: EM, model: LatentRows, log_prior, offset, earlier):
+    """What the next head must know: rows that are taken, and what is explained already."""
+    problem = em.expectation.problem
+    expected = em.expect(model, keep=True)
+    r = torch.cat(expected.responsibilities)[:, 0]  # (N,)
+    free = torch.log1p(-r.clamp(max=1 - 1e-6))
+    value = model.response.value[0].to(r.dtype)
+    effects = problem.values @ value  # (N, K)
+    explained = segment_sum(r[:, None] * effects, problem.offsets)
+    moments = em.head_moments(expected)[0]
+    if earlier is not None:
+        moments = RowMoments(
+            moments.xx + earlier.xx,
+            moments.xc + earlier.xc,
+            moments.cc + earlier.cc,
+            moments.count + earlier.count,
+        )
+    return (
+        free if log_prior is None else log_prior + free,
+        explained if offset is None else offset + explained,
+        moments,
+    )
+
+
+# ---------------------------------------------------------------------- the starts
+
+
+def _starts(em: EM, generator: np.random.Generator) -> dict[str, tuple[LatentRows, list[float]]]:
+    """Name → model and λ of the first iterations."""
+    total = em.total if em.earlier is None else em.total - em.earlier
+    A0 = total.coefficients()
+    C0 = total.residual(A0) / total.count
+    C0 = (C0 + C0.T) / 2
+    C0 = C0 + 1e-8 * C0.diagonal().mean() * torch.eye(len(C0), dtype=C0.dtype, device=C0.device)
+    response = _pooled_response(em)
+
+    def model(A1: Tensor, C1: Tensor) -> LatentRows:
+        return LatentRows(RowModel(torch.stack([A0, A1]), torch.stack([C0, C1])), response)
+
+    starts = {
+        "response": (model(A0, C0), []),  # W = 0: the response alone finds rows
+        "outlier": (model(A0, 2 * C0), ROWS_FIRST),  # W = C₀⁻¹/4
+        "random": (model(*_random_active(A0, C0, generator)), ROWS_FIRST),
+    }
+    theory = _theory_covariance(em, starts["response"][0], C0)
+    if theory is not None:
+        starts["theory"] = (model(A0, theory), [])
+    return starts
+
+
+def _pooled_response(em: EM) -> ResponseModel:
+    """GLM of mean-pooled rows: the sum of rows carries the active row's effect (β up to scale)."""
+    problem = em.expectation.problem
+    pooled = map_blocks(segment_mean, problem.values, problem.offsets)
+    features = torch.cat([pooled, em.expectation.design], dim=1)
+    d, K = problem.n_features, problem.n_outputs
+    penalty = torch.zeros(features.shape[1], device=features.device)
+    penalty[:d] = em.settings.ridge / em.weight
+    y = problem.y
+    if em.offset is not None and problem.family.name == "gaussian":
+        y = y - em.offset[:, 0]
+    beta = fit_glm(problem.family, features, y, problem.weights, penalty, K, max_steps=20)
+    phi = max(0.5 * problem.scale, em.least_phi) if problem.family.name == "gaussian" else 1.0
+    return ResponseModel(beta[:d][None], beta[d:], phi)
+
+
+def _random_active(A0: Tensor, C0: Tensor, generator: np.random.Generator):
+    """Active rows that differ from the background in a random direction."""
+    L = torch.linalg.cholesky(C0)
+    direction = torch.from_numpy(generator.standard_normal(len(C0))).to(C0)
+    direction = L @ (direction / direction.norm())
+    A1 = A0.clone()
+    if A1.shape[1]:
+        A1[:, 0] += direction
+    return A1, 1.5 * C0 + 3 * torch.outer(direction, direction)
+
+
+def _theory_covariance(em: EM, response_start: LatentRows, C0: Tensor) -> Tensor | None:
+    """Covariance whose score is the theory's separating matrix for rows that the response names."""
+    expected = em.expect(response_start)
+    moments = em.head_moments(expected)[0]
+    A1 = moments.coefficients()
+    mean = A1[:, 0] if A1.shape[1] else C0.new_zeros(len(C0))
+    C1 = moments.residual(A1) / moments.count
+    C1 = (C1 + C1.T) / 2  # sums in blocks leave rounding behind
+    A0 = response_start.rows.A[0]
+    mean0 = A0[:, 0] if A0.shape[1] else C0.new_zeros(len(C0))
+    try:
+        W = separating_start(
+            [Moments(mean.cpu().numpy(), C1.cpu().numpy())],
+            Moments(mean0.cpu().numpy(), C0.cpu().numpy()),
+            divisor=1.0,
+        )[0]
+    except SeparationError:  # the rows that the response names do not stand out
+        return None
+    L = torch.linalg.cholesky(C0)
+    white = 2 * L.T @ torch.from_numpy(W).to(C0) @ L  # score = ½ x (C₀⁻¹ − C₁⁻¹) x
+    white = 0.8 * white / max(float(torch.linalg.matrix_norm(white, 2)), 0.8)
+    eye = torch.eye(len(C0), dtype=C0.dtype, device=C0.device)
+    return L @ torch.linalg.inv(eye - white) @ L.T
