@@ -113,11 +113,12 @@ def table(chosen: list[Case]) -> Table:
     )
     for column in ("setting", "n", "oracle", *METHODS, "paper"):
         view.add_column(column, justify="left" if column == "setting" else "right")
+    results = recall("oracle")
     for case in chosen:
         cells, oracle = [], "–"
         for method in METHODS:
-            stored = [recall("oracle", f"{case.name}.{method}.{s}") for s in case.seeds]
-            done = [r for r in stored if r]
+            keys = [f"{case.name}.{method}.{s}" for s in case.seeds]
+            done = [results[key] for key in keys if key in results]
             if not done:
                 cells.append("–")
                 continue

@@ -1,27 +1,40 @@
-"""Results of long runs, one small JSON file each: a killed run resumes where it stopped."""
+"""Results of long runs, one JSON line each: a killed run resumes where it stopped.
+
+Lines are only ever appended, in one write, so several processes may share a file.
+"""
 
 import json
 import os
 from collections.abc import Callable
 from pathlib import Path
 
-FOLDER = Path(__file__).parent / ".store"
+FOLDER = Path(__file__).parent / "results"
+
+
+def recall(run: str) -> dict[str, dict]:
+    """All stored results of a run by key; a line that a kill cut short does not count."""
+    path = FOLDER / f"{run}.jsonl"
+    found = {}
+    for line in path.read_text().splitlines() if path.exists() else []:
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        found[entry.pop("key")] = entry
+    return found
 
 
 def remember(run: str, key: str, compute: Callable[[], dict]) -> dict:
-    """Return the stored result, or compute it and store it atomically."""
-    path = FOLDER / run / f"{key}.json"
-    if path.exists():
-        return json.loads(path.read_text())
+    """Return the stored result, or compute it and store it."""
+    stored = recall(run)
+    if key in stored:
+        return stored[key]
     result = compute()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(f".{os.getpid()}.tmp")
-    temporary.write_text(json.dumps(result))
-    os.replace(temporary, path)
+    FOLDER.mkdir(exist_ok=True)
+    line = "\n" + json.dumps({"key": key, **result}) + "\n"  # the first break ends a cut line
+    descriptor = os.open(FOLDER / f"{run}.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    try:
+        os.write(descriptor, line.encode())
+    finally:
+        os.close(descriptor)
     return result
-
-
-def recall(run: str, key: str) -> dict | None:
-    """Return the stored result, if there is one."""
-    path = FOLDER / run / f"{key}.json"
-    return json.loads(path.read_text()) if path.exists() else None

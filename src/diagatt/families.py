@@ -164,7 +164,7 @@ class Multinomial(Family):
         return 0.5  # diag(p) − ppᵀ ⪯ I/2 (Böhning, 1992): one Gram matrix serves all classes
 
     def is_valid(self, y):  # noqa: D102
-        return (y >= 0) & (y == y.round())
+        return torch.isfinite(y) & (y >= 0) & (y == y.round())
 
 
 class Poisson(Family):

@@ -35,7 +35,7 @@ def write(path: str | os.PathLike, tensors: dict[str, np.ndarray], document: dic
     """
     path = Path(path)
     metadata = {"diagatt": json.dumps(document, sort_keys=True), "sha256": _BLANK}
-    arrays = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+    arrays = {name: np.asarray(array, order="C") for name, array in tensors.items()}
     blank = save_tensors(arrays, metadata)
     digest = hashlib.sha256(blank).hexdigest()
     _write_atomically(path, _swap(blank, _BLANK, digest))

@@ -77,24 +77,9 @@ def segment_logsumexp(scores: Tensor, offsets: Tensor) -> Tensor:
 
 
 def weighted_pool(weights: Tensor, values: Tensor, offsets: Tensor) -> Tensor:
-    """Pooled rows Xᵀκ of every sample and head, (N, R) and (N, d) → (n, R, d).
-
-    A block-sparse product: the weights are the entries of an (n·R, N) matrix in CSR form.
-    """
-    n, (rows, heads) = len(offsets) - 1, weights.shape
-    starts = torch.arange(heads, device=values.device)
-    lengths = offsets.diff()
-    # Line i·R + r of the matrix holds κ_r of sample i: R copies of the sample's row numbers.
-    cuts = torch.cat([offsets[:1], torch.repeat_interleave(lengths, heads).cumsum(0)])
-    if heads == 1:
-        columns, entries = torch.arange(rows, device=values.device), weights[:, 0]
-    else:
-        line = torch.repeat_interleave(torch.arange(n * heads, device=values.device), cuts.diff())
-        within = torch.arange(len(line), device=values.device) - cuts[:-1][line]
-        columns = offsets[:-1][line // heads] + within
-        entries = weights[columns, starts[line % heads]]
-    csr = torch.sparse_csr_tensor(cuts, columns, entries.contiguous(), size=(n * heads, rows))
-    return (csr @ values).reshape(n, heads, -1)
+    """Pooled rows Xᵀκ of every sample and head, (N, R) and (N, d) → (n, R, d)."""
+    heads = [segment_sum(values * weights[:, r : r + 1], offsets) for r in range(weights.shape[1])]
+    return torch.stack(heads, dim=1)
 
 
 def sample_blocks(offsets: Tensor, rows: int = BLOCK_ROWS) -> Iterator[tuple[slice, slice]]:

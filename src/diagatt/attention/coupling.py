@@ -17,6 +17,8 @@ from diagatt.segments import sample_of_row
 # Joint assignments a sample: 20 rows each for two heads, 10 for three.
 MOST_ASSIGNMENTS = 1000
 MOST_CANDIDATES = 20
+# Padded scores may take this many times the memory of the scores; beyond, rows are sorted.
+MOST_PADDING = 4
 
 
 def n_candidates(n_heads: int) -> int:
@@ -39,6 +41,8 @@ def top_candidates(scores: Tensor, offsets: Tensor, K: int) -> tuple[Tensor, Ten
     longest = int(lengths.max())
     if int(lengths.min()) == longest:
         dense = scores.reshape(n, longest, R)
+    elif n * longest > MOST_PADDING * len(scores):
+        return _top_candidates_by_sorting(scores, offsets, min(K, longest))
     else:
         sample = sample_of_row(offsets)
         place = torch.arange(len(scores), device=scores.device) - offsets[:-1][sample]
@@ -46,6 +50,23 @@ def top_candidates(scores: Tensor, offsets: Tensor, K: int) -> tuple[Tensor, Ten
         dense = dense.index_put((sample, place), scores)
     best, place = dense.permute(0, 2, 1).topk(min(K, longest), dim=2)  # (n, R, K)
     rows = offsets[:-1, None, None] + torch.where(torch.isfinite(best), place, 0)
+    return best, rows
+
+
+def _top_candidates_by_sorting(scores: Tensor, offsets: Tensor, K: int) -> tuple[Tensor, Tensor]:
+    n, R = len(offsets) - 1, scores.shape[1]
+    sample = sample_of_row(offsets)
+    place = torch.arange(len(scores), device=scores.device) - offsets[:-1][sample]
+    among_best = place < K
+    line, column = sample[among_best], place[among_best]
+    best = scores.new_full((n, R, K), -torch.inf)
+    rows = offsets[:-1, None, None].repeat(1, R, K)
+    for r in range(R):
+        order = scores[:, r].detach().argsort(descending=True, stable=True)
+        order = order[sample[order].argsort(stable=True)][among_best]  # best first, by sample
+        head = torch.full_like(line, r)
+        best = best.index_put((line, head, column), scores[order, r])
+        rows[line, r, column] = order
     return best, rows
 
 
@@ -97,3 +118,20 @@ def coupled_attention(scores: Tensor, offsets: Tensor) -> Tensor:
         for k in range(R)
     ]
     return torch.stack(heads, dim=1)
+
+
+def distinct_argmax(weights: Tensor, offsets: Tensor) -> Tensor:
+    """Distinct rows, one a head, of largest product of weights, (N, R) → (n, R), from 0.
+
+    Examples
+    --------
+    >>> distinct_argmax(torch.tensor([[0.9, 0.6], [0.1, 0.4]]), torch.tensor([0, 2]))
+    tensor([[0, 1]])
+    """
+    n, R = len(offsets) - 1, weights.shape[1]
+    best, rows = top_candidates(weights.double().clamp(min=1e-300).log(), offsets, n_candidates(R))
+    K = best.shape[2]
+    place = joint_log_weights(best, rows).flatten(1).argmax(dim=1)  # (n,) of K^R assignments
+    axes = torch.unravel_index(place, (K,) * R)
+    chosen = torch.stack([rows[torch.arange(n), k, axes[k]] for k in range(R)], dim=1)
+    return chosen - offsets[:-1, None]

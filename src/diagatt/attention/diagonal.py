@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from diagatt.attention.coupling import coupled_attention
-from diagatt.attention.parameterizations import PARAMETERIZATIONS
+from diagatt.attention.parameterizations import PARAMETERIZATIONS, FullQueryKey
 from diagatt.segments import (
     quadratic_scores,
     sample_of_row,
@@ -239,13 +239,22 @@ class DiagonalAttention(nn.Module):
             total = total + 0.5 * score_ridge * self.query_key.matrix().square().sum()
         return total
 
+    @property
+    def cuts_rank(self) -> bool:
+        """Whether `project_` keeps the rank of a free W."""
+        return isinstance(self.query_key, FullQueryKey) and self.query_key.rank is not None
+
+    @property
+    def projects(self) -> bool:
+        """Whether `project_` has anything to do."""
+        return self.value_bound is not None or self.score_bound is not None or self.cuts_rank
+
     @torch.no_grad()
     def project_(self) -> None:
         """Return to the bounded parameter space Θ after a step (see equation obj)."""
         if self.value_bound is not None:
             self.value.mul_(min(1.0, self.value_bound / max(float(self.value.norm()), 1e-300)))
-        cuts_rank = hasattr(self.query_key, "weight") and self.query_key.rank is not None
-        if self.score_bound is not None or cuts_rank:
+        if self.score_bound is not None or self.cuts_rank:
             self.query_key.project_(self.score_bound)
 
 

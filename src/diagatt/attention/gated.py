@@ -17,7 +17,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from diagatt.segments import segment_softmax, weighted_pool
+from diagatt.segments import segment_softmax, segment_sum
 
 # Hidden numbers (rows × hidden units) that go through at once: 64 MB a matrix in float32.
 BLOCK_HIDDEN = 2**24
@@ -67,11 +67,11 @@ class GatedAttention(nn.Module):
     def block_sizes(self, offsets: Tensor) -> list[int]:
         """Numbers of samples that go through at once: their rows fit `BLOCK_HIDDEN`."""
         rows = max(1, BLOCK_HIDDEN // self.n_hidden)
-        cuts, sizes, n = offsets.cpu(), [], len(offsets) - 1
-        while sum(sizes) < n:
-            start = sum(sizes)
+        cuts, start, sizes = offsets.cpu(), 0, list[int]()
+        while start < len(cuts) - 1:
             stop = int(torch.searchsorted(cuts, cuts[start] + rows, right=True)) - 1
             sizes.append(max(1, stop - start))
+            start += sizes[-1]
         return sizes
 
     def scores(self, values: Tensor) -> Tensor:
@@ -86,7 +86,7 @@ class GatedAttention(nn.Module):
 
     def features(self, values: Tensor, offsets: Tensor) -> Tensor:
         """Weighted mean row of every sample, (n, d)."""
-        return weighted_pool(self.attention(values, offsets), values, offsets)[:, 0]
+        return segment_sum(self.attention(values, offsets) * values, offsets)
 
     def forward(self, values: Tensor, offsets: Tensor) -> Tensor:
         """Linear predictors z, (n, K).
@@ -97,7 +97,8 @@ class GatedAttention(nn.Module):
             Packed rows.
         offsets : tensor of shape (n + 1,)
         """
-        return self.features(values, offsets) @ self.value + self.intercept
+        effects = values @ self.value  # (N, K): project rows first, no pooled rows needed
+        return segment_sum(self.attention(values, offsets) * effects, offsets) + self.intercept
 
     def penalty(self, ridge: float, score_ridge: float) -> Tensor:
         """½ ridge ‖β‖² + ½ score_ridge (‖V‖² + ‖U‖² + ‖w‖²)."""

@@ -42,7 +42,8 @@ class FullQueryKey(nn.Module):
         U, S, Vh = torch.linalg.svd(self.weight)
         if self.rank is not None:
             S[:, self.rank :] = 0
-        self.weight.copy_(U * S.clamp(max=bound)[:, None, :] @ Vh)
+        limit = torch.inf if bound is None else bound
+        self.weight.copy_(U * S.clamp(max=limit)[:, None, :] @ Vh)
 
 
 class FactoredQueryKey(nn.Module):
@@ -118,7 +119,7 @@ class PSDQueryKey(nn.Module):
     def project_(self, bound: float | None) -> None:
         """Nearest W with ‖W_r‖_op ≤ bound: singular values of L at most √bound."""
         U, S, Vh = torch.linalg.svd(self.factor, full_matrices=False)
-        limit = None if bound is None else bound**0.5
+        limit = torch.inf if bound is None else bound**0.5
         self.factor.copy_(U * S.clamp(max=limit)[:, None, :] @ Vh)
 
 

@@ -124,7 +124,7 @@ def validate_covariates(covariates: Any, n_samples: int, expected: int | None) -
 
 def _is_flat(X: Any) -> bool:
     """Whether X would be read as one 2-D array (or as something scikit-learn should refuse)."""
-    if isinstance(X, RaggedRows) or holds_samples(X):
+    if isinstance(X, RaggedRows) or holds_samples(X) or (isinstance(X, list | tuple) and not X):
         return False
     if type(X).__module__.split(".")[0] == "pyarrow" and hasattr(X, "null_count"):
         return False

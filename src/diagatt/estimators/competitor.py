@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from diagatt.estimators.base import RowsEstimator, validate_weights
+from diagatt.estimators.competitor_parameters import at_least, open_values
 from diagatt.families import Family, check_response, get_family
 from diagatt.ragged import RaggedRows
 from diagatt.selection import select
@@ -106,8 +107,9 @@ class Competitor(RowsEstimator):
         if not counted.all():
             rows, y, weights = rows[counted], y[counted], weights[counted]
         values, offsets = rows.to_torch(self.device)
-        y, weights = (torch.as_tensor(a).to(values) for a in (y, weights))
-        return Problem(family, values, offsets, y, weights, values.new_empty(len(y), 0), n_outputs)
+        response, weight = (torch.as_tensor(a).to(values) for a in (y, weights))
+        none = values.new_empty(len(response), 0)  # no covariates
+        return Problem(family, values, offsets, response, weight, none, n_outputs)
 
     # ------------------------------------------------------------------ predicting
 
@@ -184,43 +186,3 @@ class CompetitorClassifier(ClassifierMixin, Competitor):
     def predict(self, X: Any) -> np.ndarray:
         """Most probable classes, (n_samples,)."""
         return self._labels(self._linear_predictor(X))
-
-
-def open_values(estimator: Competitor, name: str, grid: tuple) -> tuple:
-    """Values to try for a parameter: the grid if "auto", its items if a list, else itself."""
-    value = getattr(estimator, name)
-    if isinstance(value, str) and value == "auto":
-        return grid
-    if isinstance(value, list | tuple | np.ndarray):
-        if len(value) == 0:
-            raise ValueError(f"{name} is empty: give one value, several to try, or 'auto'.")
-        return tuple(value)
-    return (value,)
-
-
-def at_least(estimator: Competitor, bound: float, *names: str) -> None:
-    """Refuse numbers below a bound, among tried values too."""
-    for name in names:
-        for value in open_values(estimator, name, ()):
-            if not isinstance(value, int | float | np.number) or not value >= bound:
-                raise ValueError(f"{name} must be a number of at least {bound}, got {value!r}.")
-
-
-def one_of(estimator: Competitor, name: str, allowed: tuple[str, ...]) -> None:
-    """Refuse an unknown name."""
-    if getattr(estimator, name) not in allowed:
-        raise ValueError(
-            f"unknown {name} {getattr(estimator, name)!r}: choose one of {list(allowed)}."
-        )
-
-
-def check_lengths(estimator: Competitor, offsets: Tensor, n_rows: int, what: str) -> None:
-    """Refuse samples longer than the longest training sample, to which others are padded."""
-    longer = torch.nonzero(offsets.diff() > n_rows)
-    if len(longer):
-        i = int(longer[0])
-        raise ValueError(
-            f"sample {i} has {int(offsets.diff()[i])} rows, the longest training sample had "
-            f"{n_rows}: {type(estimator).__name__} has {what} for each of {n_rows} positions and "
-            "none beyond. Fit it with a sample as long, or shorten this one."
-        )

@@ -1,4 +1,4 @@
-"""solver="auto": likelihood, gradient, and likelihood + polish compete."""
+"""solver="auto": likelihood, likelihood + polish, gradient, and no attention at all compete."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.estimators.averaging import copy_parameters
@@ -16,17 +18,21 @@ from diagatt.estimators.diagonal_fit import (
     fit_by_gradient,
     fit_by_likelihood,
     gradient_settings,
+    new_module,
 )
+from diagatt.segments import map_blocks
 from diagatt.selection import splits
 from diagatt.solvers.gradient import fit_gradient
 from diagatt.solvers.problem import Problem
-from diagatt.solvers.training import risk
+from diagatt.solvers.training import fit_values
 
 if TYPE_CHECKING:
     from diagatt.estimators.diagonal import _DiagAtt
 
 logger = logging.getLogger(__name__)
 
+# Samples that the contestants train on; the winner is refitted on all.
+CONTEST_SAMPLES = 8000
 POLISH_EPOCHS = 10
 POLISH_RATE = 1e-3
 
@@ -34,39 +40,71 @@ POLISH_RATE = 1e-3
 def fit_auto(
     estimator: _DiagAtt, problem: Problem, n_heads: int, seed: int, start: Any, keep: bool
 ) -> Fitted:
-    """Choose by a held-out part, or on small data by an information criterion; refit the winner."""
+    """Choose by a held-out part, or on small data by an information criterion; refit the winner.
+
+    Uniform attention (the mean row) stays unless another is better by a standard error.
+    """
     if problem.n_samples < SMALL_SAMPLE:
         return _choose_by_criterion(estimator, problem, n_heads, seed, start, keep)
     train, held_out = next(splits(problem.n_samples, "holdout", seed))
+    if len(train) > CONTEST_SAMPLES:
+        train = np.sort(np.random.default_rng(seed).choice(train, CONTEST_SAMPLES, replace=False))
     part, rest = (problem.take(torch.from_numpy(s)) for s in (train, held_out))
     likelihood = fit_by_likelihood(estimator, part, n_heads, seed)
     fits = {
         "likelihood": likelihood,
         "polish": polish(estimator, likelihood, part, seed),
         "gradient": fit_by_gradient(estimator, part, n_heads, seed, start, keep=False),
+        "uniform": fit_uniform(estimator, part, n_heads),
     }
-    losses = {name: risk(fit.module, rest) for name, fit in fits.items()}
-    logger.info("held-out losses: %s", losses)
-    winner = min(losses, key=lambda name: losses[name])
-    if winner == "gradient":
-        fitted = fit_by_gradient(estimator, problem, n_heads, seed, start, keep)
-    else:
-        fitted = fit_by_likelihood(estimator, problem, n_heads, seed, likelihood.latent)
-        if winner == "polish":
-            fitted = polish(estimator, fitted, problem, seed)
-    report = [{"solver": name, "held_out_loss": loss} for name, loss in losses.items()]
+    losses = {name: _sample_losses(fit.module, rest) for name, fit in fits.items()}
+    means = {name: float(loss.mean()) for name, loss in losses.items()}
+    logger.info("held-out losses: %s", means)
+    winner = min(means, key=lambda name: means[name])
+    gain = losses["uniform"] - losses[winner]
+    if float(gain.mean()) < float(gain.std()) / len(gain) ** 0.5:
+        winner = "uniform"
+    fitted = _refit(winner, estimator, problem, n_heads, seed, start, keep, likelihood)
+    report = [{"solver": name, "held_out_loss": loss} for name, loss in means.items()]
     return replace(fitted, selection=report + likelihood.selection)
+
+
+def _refit(winner, estimator, problem, n_heads, seed, start, keep, likelihood) -> Fitted:
+    if winner == "gradient":
+        return fit_by_gradient(estimator, problem, n_heads, seed, start, keep)
+    if winner == "uniform":
+        return fit_uniform(estimator, problem, n_heads)
+    fitted = fit_by_likelihood(estimator, problem, n_heads, seed, likelihood.latent)
+    return polish(estimator, fitted, problem, seed) if winner == "polish" else fitted
 
 
 def _choose_by_criterion(estimator, problem, n_heads, seed, start, keep) -> Fitted:
     fits = {
         "likelihood": fit_by_likelihood(estimator, problem, n_heads, seed),
         "gradient": fit_by_gradient(estimator, problem, n_heads, seed, start, keep),
+        "uniform": fit_uniform(estimator, problem, n_heads),
     }
     bics = {name: response_bic(fit.module, problem, name) for name, fit in fits.items()}
     winner = min(bics, key=lambda name: bics[name])
     report = [{"solver": name, "bic": bic} for name, bic in bics.items()]
     return replace(fits[winner], selection=report + fits[winner].selection)
+
+
+@torch.no_grad()
+def _sample_losses(module: DiagonalAttention, problem: Problem) -> Tensor:
+    z = map_blocks(module, problem.values, problem.offsets, problem.covariates)
+    weight = problem.weights / problem.weights.mean()
+    return weight * problem.family.loss(problem.y, z)
+
+
+@torch.no_grad()
+def fit_uniform(estimator: _DiagAtt, problem: Problem, n_heads: int) -> Fitted:
+    """W = 0: every row counts alike, the model is the GLM of mean rows."""
+    module = new_module(estimator, problem, n_heads)
+    for parameter in module.parameters():
+        parameter.zero_()
+    fit_values(module, problem, estimator.ridge, start_from_zero=True)
+    return Fitted(module, n_heads, "uniform", [[]])
 
 
 def polish(estimator: _DiagAtt, fitted: Fitted, problem: Problem, seed: int) -> Fitted:
@@ -82,6 +120,15 @@ def polish(estimator: _DiagAtt, fitted: Fitted, problem: Problem, seed: int) -> 
     ).to(old.value)
     copy_parameters(old, module, restart=0)
     settings = gradient_settings(estimator, problem, module)
-    settings = replace(settings, max_epochs=POLISH_EPOCHS, learning_rate=POLISH_RATE)
+    settings = replace(
+        settings, optimizer="adam", max_epochs=POLISH_EPOCHS, learning_rate=POLISH_RATE
+    )
     history = fit_gradient(module, problem, settings, seed)
-    return replace(fitted, module=module, solver="polish", history=[*fitted.history, history])
+    return replace(
+        fitted,
+        module=module,
+        solver="polish",
+        history=[*fitted.history, history],
+        log_likelihood=None,
+        value_se=None,
+    )

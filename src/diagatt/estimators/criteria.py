@@ -1,4 +1,4 @@
-"""How well a fitted model explains the responses, and at what price."""
+"""How well a fitted model explains the data, and at what price."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import torch
 
 from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.segments import map_blocks
 from diagatt.solvers.problem import Problem
 from diagatt.solvers.training import risk
 
@@ -26,6 +27,13 @@ def response_parameters(module: DiagonalAttention, solver: str) -> int:
     return count
 
 
+def model_parameters(module: DiagonalAttention) -> int:
+    """Parameters of the latent-row model: R + 1 row distributions and the response."""
+    d, D = module.n_features, module.query_key.matrix().shape[-1]
+    a_distribution = d * (d + 1) // 2 + d * (D - d)
+    return (module.n_heads + 1) * a_distribution + response_parameters(module, "likelihood")
+
+
 @torch.no_grad()
 def response_log_likelihood(module: DiagonalAttention, problem: Problem) -> float:
     """Σ w log p(y | X) with the predictor of the attention-pooled rows."""
@@ -43,3 +51,40 @@ def response_bic(module: DiagonalAttention, problem: Problem, solver: str) -> fl
     n = float(problem.weights.sum())
     price = response_parameters(module, solver) * math.log(max(n, 2.0))
     return price - 2 * response_log_likelihood(module, problem)
+
+
+def information_criteria(
+    module: DiagonalAttention, problem: Problem, solver: str, log_likelihood: float | None
+) -> dict[str, float]:
+    """Log-likelihood, AIC and BIC: of rows and responses for likelihood, else of responses."""
+    if log_likelihood is None:
+        log_likelihood = response_log_likelihood(module, problem)
+        count = response_parameters(module, solver)
+    else:
+        count = model_parameters(module)
+    n = max(float(problem.weights.sum()), 2.0)
+    return {
+        "log_likelihood": log_likelihood,
+        "n_parameters": count,
+        "aic": 2 * count - 2 * log_likelihood,
+        "bic": math.log(n) * count - 2 * log_likelihood,
+    }
+
+
+@torch.no_grad()
+def unevenness(module: DiagonalAttention, problem: Problem) -> list[float]:
+    """1 − mean entropy of the attention relative to uniform, one number a head.
+
+    0 where attention is uniform, 1 where it sits on one row; samples of one row do not count.
+    """
+    lengths = problem.offsets.diff()
+
+    def entropies(values, offsets):
+        kappa = module.attention(values, offsets)
+        terms = -torch.special.xlogy(kappa, kappa)
+        return torch.segment_reduce(terms, "sum", offsets=offsets, axis=0)
+
+    several = lengths > 1
+    relative = map_blocks(entropies, problem.values, problem.offsets)[several]
+    relative = relative / lengths[several, None].to(relative.dtype).log()
+    return (1 - relative.mean(dim=0)).tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -10,15 +11,30 @@ from sklearn.base import ClassifierMixin, RegressorMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from diagatt.attention.coupling import distinct_argmax
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.estimators.base import RowsEstimator, validate_covariates, validate_weights
+from diagatt.estimators.criteria import unevenness
 from diagatt.estimators.diagonal_fit import fit_diagonal
 from diagatt.estimators.presets import get_preset
 from diagatt.estimators.settings import check_settings
+from diagatt.estimators.summary import Certainty, Summary, coefficient
 from diagatt.families import Family, check_response, get_family
 from diagatt.ragged import RaggedRows
-from diagatt.segments import map_blocks, segment_argmax, weighted_pool
+from diagatt.segments import (
+    map_blocks,
+    segment_argmax,
+    segment_sum,
+    weighted_pool,
+)
 from diagatt.solvers.problem import Problem
+
+# Attention whose entropy is within this part of the uniform one points at nothing.
+LEAST_UNEVENNESS = 0.05
+
+
+class NoRowOfInterestWarning(UserWarning):
+    """The fitted attention does not single out rows."""
 
 
 class _DiagAtt(TransformerMixin, RowsEstimator):
@@ -142,9 +158,23 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         self.solver_ = fitted.solver
         self.coupling_ = module.coupling
         self.log_likelihood_ = fitted.log_likelihood
+        self.criteria_ = fitted.criteria
+        self.value_se_ = None if fitted.value_se is None else fitted.value_se.cpu().numpy()
+        self.n_samples_ = problem.n_samples
         self.history_ = fitted.history
         self.selection_ = fitted.selection
+        self.unevenness_ = [] if fitted.solver == "glm" else unevenness(module, problem)
+        self._warn_if_uniform()
         self.n_iter_ = max(len(history) for history in fitted.history)
+
+    def _warn_if_uniform(self) -> None:
+        if self.unevenness_ and max(self.unevenness_) < LEAST_UNEVENNESS:
+            warnings.warn(
+                "attention is near uniform: no row of interest was found, and the prediction is "
+                "close to a regression on mean rows. Do not read locate() as an answer.",
+                NoRowOfInterestWarning,
+                stacklevel=4,
+            )
 
     def _problem(self, family: Family, rows, y, weights, Z, n_outputs) -> Problem:
         dtype = torch.float32 if (self.dtype or rows.dtype) == np.float32 else torch.float64
@@ -245,6 +275,9 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
     def locate(self, X: Any) -> np.ndarray:
         """Row of interest of each head, the paper's Ŝ: argmax over rows of the attention.
 
+        With ``coupling="distinct"`` the heads' rows differ: of all distinct rows, those with the
+        largest product of weights.
+
         Returns
         -------
         array of shape (n_samples, n_heads), int
@@ -252,7 +285,52 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         """
         check_is_fitted(self)
         kappa, _, offsets = self._head_attention(self._validate_rows(X, reset=False))
-        return segment_argmax(kappa.mean(dim=1), offsets).cpu().numpy()
+        return self._best_rows(kappa.mean(dim=1), offsets).cpu().numpy()
+
+    def _best_rows(self, kappa: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+        distinct = self.coupling_ == "distinct" and self.n_heads_ > 1
+        return map_blocks(distinct_argmax if distinct else segment_argmax, kappa, offsets)
+
+    def certainty(self, X: Any) -> Certainty:
+        """Rows of interest with their posterior, entropy and a flag where they are ambiguous."""
+        check_is_fitted(self)
+        kappa, _, offsets = self._head_attention(self._validate_rows(X, reset=False))
+        kappa = kappa.mean(dim=1)  # (N, R)
+        rows = self._best_rows(kappa, offsets)
+        posterior = kappa[offsets[:-1, None] + rows, torch.arange(self.n_heads_)]
+        entropy = segment_sum(-torch.special.xlogy(kappa, kappa), offsets)
+        arrays = (rows, posterior, entropy, posterior < 0.5)
+        return Certainty(*(array.cpu().numpy() for array in arrays))
+
+    def summary(self) -> Summary:
+        """Value vectors with standard errors, log-likelihood, AIC and BIC; print the result.
+
+        Standard errors come from the observed information of the likelihood solver, with the
+        distributions of rows taken as known; other solvers give none.
+        """
+        check_is_fitted(self)
+        names = _check_feature_names_in(self)
+        heads, outputs = self.n_restarts_ * self.n_heads_, np.size(self.intercept_)
+        value = self.value_.reshape(heads, outputs, -1)
+        se = np.full(value[:, 0].size + 1 + self.n_covariates_, np.nan)
+        se = se if self.value_se_ is None else self.value_se_
+        classes = [""] if outputs == 1 else [f" {c}" for c in self.classes_]
+        lines = []
+        for k, label in enumerate(classes):
+            estimates = value[:, k].ravel()
+            where = [(f"head {r}{label}", x) for r in range(heads) for x in names]
+            shared = [np.atleast_1d(self.intercept_)[k], *np.atleast_2d(self.covariate_coef_)[k]]
+            where += [(f"shared{label}", "intercept")]
+            where += [(f"shared{label}", f"covariate {j}") for j in range(self.n_covariates_)]
+            for (head, x), estimate, error in zip(where, [*estimates, *shared], se, strict=True):
+                lines.append(coefficient(head, x, float(estimate), float(error)))
+        facts = {
+            "samples": self.n_samples_,
+            "family": self._fitted_family()[0].name,
+            "solver": self.solver_,
+            "attention (0 uniform, 1 one row)": ", ".join(f"{u:.3f}" for u in self.unevenness_),
+        }
+        return Summary(type(self).__name__, facts, lines, self.criteria_)
 
     def restart_agreement(self, X: Any) -> np.ndarray:
         """Share of restarts that point at the row that `locate` names, (n_samples, n_heads).
@@ -261,8 +339,8 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         """
         check_is_fitted(self)
         kappa, _, offsets = self._head_attention(self._validate_rows(X, reset=False))
-        located = segment_argmax(kappa.mean(dim=1), offsets)
-        votes = [segment_argmax(kappa[:, m], offsets) == located for m in range(kappa.shape[1])]
+        located = self._best_rows(kappa.mean(dim=1), offsets)
+        votes = [self._best_rows(kappa[:, m], offsets) == located for m in range(kappa.shape[1])]
         return torch.stack(votes).double().mean(dim=0).cpu().numpy()
 
     def transform(self, X: Any) -> np.ndarray:

@@ -11,6 +11,7 @@ import torch
 
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.estimators.averaging import average, copy_parameters
+from diagatt.estimators.criteria import information_criteria
 from diagatt.selection import select
 from diagatt.solvers.checkpoint import Checkpoint
 from diagatt.solvers.gradient import fit_gradient
@@ -41,32 +42,38 @@ class Fitted:
     n_restarts: int = 1
     log_likelihood: float | None = None
     latent: LatentRows | None = None
+    value_se: torch.Tensor | None = None  # of (V, b, γ)
+    criteria: list[dict[str, Any]] = field(default_factory=list)
     selection: list[dict[str, Any]] = field(default_factory=list)
 
 
 def fit_diagonal(estimator: _DiagAtt, problem: Problem, seed: int, start: Any = None) -> Fitted:
     """Fit with the asked number of heads, or with the number that `selection` chooses."""
     if estimator.n_heads != "auto":
-        return fit_heads(estimator, problem, int(estimator.n_heads), seed, start)
+        return _with_criteria(estimator, problem, int(estimator.n_heads), seed, start)
     shortest = int(problem.offsets.diff().min())
     tried = [R for R in HEADS_TRIED if shortest >= R or estimator.coupling == "independent"]
     if estimator.selection == "bic":
-        from diagatt.estimators.criteria import response_bic
-
-        fits = [fit_heads(estimator, problem, R, seed, None, keep=False) for R in tried]
-        bics = [response_bic(fit.module, problem, fit.solver) for fit in fits]
-        best = fits[int(np.argmin(bics))]
-        report = [{"n_heads": R, "bic": bic} for R, bic in zip(tried, bics, strict=True)]
-        return replace(best, selection=report + best.selection)
+        fits = [_with_criteria(estimator, problem, R, seed, None, keep=False) for R in tried]
+        best = min(fits, key=lambda fit: fit.criteria[0]["bic"])
+        return replace(best, criteria=[line for fit in fits for line in fit.criteria])
 
     def held_out_loss(n_heads: int, train: np.ndarray, held_out: np.ndarray) -> float:
         part, rest = (problem.take(torch.from_numpy(s)) for s in (train, held_out))
         return risk(fit_heads(estimator, part, n_heads, seed, None, keep=False).module, rest)
 
     n_heads, report = select(tried, held_out_loss, problem.n_samples, estimator.selection, seed)
-    fitted = fit_heads(estimator, problem, n_heads, seed, start)
+    fitted = _with_criteria(estimator, problem, n_heads, seed, start)
     losses = [{"n_heads": r.pop("candidate"), **r} for r in report]
     return replace(fitted, selection=losses + fitted.selection)
+
+
+def _with_criteria(
+    estimator: _DiagAtt, problem: Problem, n_heads: int, seed: int, start: Any, keep: bool = True
+) -> Fitted:
+    fit = fit_heads(estimator, problem, n_heads, seed, start, keep)
+    line = information_criteria(fit.module, problem, fit.solver, fit.log_likelihood)
+    return replace(fit, criteria=[{"n_heads": n_heads, **line}])
 
 
 def fit_heads(
@@ -112,6 +119,7 @@ def fit_by_likelihood(
         [fit.history],
         log_likelihood=fit.log_likelihood,
         latent=fit.model,
+        value_se=fit.standard_errors,
         selection=fit.starts,
     )
 

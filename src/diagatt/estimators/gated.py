@@ -9,15 +9,11 @@ import torch
 from torch import Tensor
 
 from diagatt.attention.gated import GatedAttention
-from diagatt.estimators.competitor import (
-    Competitor,
-    CompetitorClassifier,
-    CompetitorRegressor,
-    at_least,
-    one_of,
-)
+from diagatt.estimators.competitor import Competitor, CompetitorClassifier, CompetitorRegressor
+from diagatt.estimators.competitor_parameters import at_least, one_of
 from diagatt.localization import N_LOCATED, top_rows
-from diagatt.solvers.module_training import OPTIMIZERS, ModuleSettings, in_blocks, train_module
+from diagatt.solvers.module_blocks import in_blocks
+from diagatt.solvers.module_training import OPTIMIZERS, ModuleSettings, train_module
 from diagatt.solvers.problem import Problem
 
 
@@ -32,7 +28,7 @@ class _Gated(Competitor):
         *,
         family: str = "auto",
         optimizer: str = "auto",
-        learning_rate: float = 1e-3,
+        learning_rate: float = 3e-3,
         batch_size: int = 32,
         max_epochs: Any = 20,
         tolerance: float = 1e-6,
@@ -93,9 +89,8 @@ class _Gated(Competitor):
 
     def to_module(self) -> GatedAttention:
         """The fitted model as a torch module."""
-        module = GatedAttention(
-            self.content_.shape[1], *self.content_.shape[:1], len(self.intercept_)
-        )
+        hidden, d = self.content_.shape
+        module = GatedAttention(d, hidden, len(self.intercept_))
         names = list(module.state_dict())
         module.to(device=self.device, dtype=torch.from_numpy(self.value_).dtype)
         module.load_state_dict({k: torch.from_numpy(getattr(self, f"{k}_")) for k in names})

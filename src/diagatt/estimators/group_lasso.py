@@ -9,13 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from diagatt.estimators.competitor import (
-    Competitor,
-    CompetitorClassifier,
-    CompetitorRegressor,
-    at_least,
-    check_lengths,
-)
+from diagatt.estimators.competitor import Competitor, CompetitorClassifier, CompetitorRegressor
+from diagatt.estimators.competitor_parameters import at_least, check_lengths
 from diagatt.localization import N_LOCATED, row_positions, top_rows
 from diagatt.solvers.group_lasso import fit_group_lasso, row_design, uncentred
 from diagatt.solvers.problem import Problem
@@ -66,8 +61,8 @@ class _GroupLasso(Competitor):
         return {"n_rows_": int(problem.offsets.diff().max())}
 
     def _train(self, problem: Problem, seed: int, memo: dict) -> None:
-        arrays = (problem.values, problem.offsets, problem.weights)
-        design = row_design(*(a.numpy() for a in arrays), self.n_rows_)
+        values, offsets = problem.values.numpy(), problem.offsets.numpy()
+        design = row_design(values, offsets, problem.weights.numpy(), self.n_rows_)
         y = problem.y.numpy()
         if problem.family.name == "gaussian":
             loss, responses = "quadratic", [y]

@@ -8,13 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from diagatt.estimators.competitor import (
-    Competitor,
-    CompetitorClassifier,
-    CompetitorRegressor,
-    at_least,
-    one_of,
-)
+from diagatt.estimators.competitor import Competitor, CompetitorClassifier, CompetitorRegressor
+from diagatt.estimators.competitor_parameters import at_least, one_of
 from diagatt.localization import N_LOCATED, top_rows
 from diagatt.segments import segment_argmax, segment_max, segment_mean, spread
 from diagatt.solvers.linear import fit_linear

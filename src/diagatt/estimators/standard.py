@@ -9,16 +9,11 @@ import torch
 from torch import Tensor
 
 from diagatt.attention.standard import StandardAttention
-from diagatt.estimators.competitor import (
-    Competitor,
-    CompetitorClassifier,
-    CompetitorRegressor,
-    at_least,
-    check_lengths,
-    one_of,
-)
+from diagatt.estimators.competitor import Competitor, CompetitorClassifier, CompetitorRegressor
+from diagatt.estimators.competitor_parameters import at_least, check_lengths, one_of
 from diagatt.localization import N_LOCATED, top_rows_of_heads
-from diagatt.solvers.module_training import OPTIMIZERS, ModuleSettings, in_blocks, train_module
+from diagatt.solvers.module_blocks import in_blocks
+from diagatt.solvers.module_training import OPTIMIZERS, ModuleSettings, train_module
 from diagatt.solvers.problem import Problem
 
 

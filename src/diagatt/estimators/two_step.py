@@ -6,59 +6,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
-from diagatt.estimators.competitor import (
-    Competitor,
-    CompetitorClassifier,
-    CompetitorRegressor,
-    at_least,
-    one_of,
-    open_values,
-)
+from diagatt.estimators.competitor import Competitor, CompetitorClassifier, CompetitorRegressor
+from diagatt.estimators.competitor_parameters import at_least, one_of, open_values
 from diagatt.localization import N_LOCATED, top_rows
-from diagatt.segments import BLOCK_ROWS
 from diagatt.solvers.linear import fit_linear
+from diagatt.solvers.mixture import COVARIANCE_TYPES, fit_mixture, log_odds
 from diagatt.solvers.problem import Problem
-
-COVARIANCES = ("full", "tied", "diag", "spherical")
-
-
-def fit_mixture(values: np.ndarray, covariance_type: str, max_iter: int, seed: int):
-    """scikit-learn's mixture of two Gaussians over all rows, as arrays.
-
-    Returns
-    -------
-    weights (2,), means (2, d), and roots of the precisions (2, d, d): Σ⁻¹ = P Pᵀ
-    """
-    mixture = GaussianMixture(
-        2, covariance_type=covariance_type, max_iter=max_iter, random_state=seed
-    ).fit(values)
-    d, root = values.shape[1], mixture.precisions_cholesky_
-    if covariance_type == "tied":
-        root = np.stack([root, root])
-    elif covariance_type != "full":  # (2, d), or (2,) if spherical
-        root = root.reshape(2, -1, 1) * np.eye(d)
-    return mixture.weights_, mixture.means_, root
-
-
-def log_odds(
-    values: Tensor, weights: np.ndarray, means: np.ndarray, precision_root: np.ndarray
-) -> Tensor:
-    """Log odds that a row belongs to component 1 rather than 0, (N,).
-
-    They rank rows as posterior probabilities do, also where those have all become 1.
-    """
-    log_density = values.new_empty(2, len(values), dtype=torch.float64)
-    for c in range(2):
-        root = torch.as_tensor(precision_root[c]).double()
-        shift = torch.as_tensor(means[c]).double() @ root
-        constant = float(np.log(weights[c])) + float(root.diagonal().log().sum())
-        for start in range(0, len(values), BLOCK_ROWS):
-            block = values[start : start + BLOCK_ROWS].double() @ root - shift  # (B, d)
-            log_density[c, start : start + len(block)] = constant - 0.5 * block.square().sum(1)
-    return log_density[1] - log_density[0]
 
 
 class _TwoStep(Competitor):
@@ -100,7 +55,7 @@ class _TwoStep(Competitor):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        one_of(self, "covariance_type", COVARIANCES)
+        one_of(self, "covariance_type", COVARIANCE_TYPES)
         at_least(self, 0, "ridge")
         at_least(self, 1, "max_iter")
         if not set(open_values(self, "active_component", (0, 1))) <= {0, 1}:
@@ -113,7 +68,8 @@ class _TwoStep(Competitor):
             memo["mixture"] = fit_mixture(
                 problem.values.numpy(), self.covariance_type, self.max_iter, seed
             )
-        self.mixture_weights_, self.mixture_means_, self.precision_root_ = memo["mixture"]
+        self.mixture_weights_, self.mixture_means_, self.precision_root_ = memo["mixture"][:3]
+        self.n_iter_ = memo["mixture"][3]
         coef, intercept = fit_linear(
             *(problem.family, self._chosen_rows(problem.values, problem.offsets)),
             *(problem.y, problem.weights),
@@ -168,7 +124,8 @@ class TwoStepRegressor(_TwoStep, CompetitorRegressor):
         λ of ½λ‖β‖² beside the summed loss, as ``alpha`` of scikit-learn's Ridge; "auto" tries
         0.01, 0.1 and 1 on held-out samples.
     active_component : {"auto", 0, 1}
-        Which component is the active one; "auto" lets held-out samples say.
+        Which component is the active one, the rarer (0) or the more frequent (1); "auto" lets
+        held-out samples say.
     covariance_type, max_iter : str, int
         Of the mixture.
     n_located : int
@@ -187,6 +144,8 @@ class TwoStepRegressor(_TwoStep, CompetitorRegressor):
     intercept_ : array of shape (1,)
     ridge_, active_component_ : float, int
         The values in use.
+    n_iter_ : int
+        Of the mixture.
     selection_ : list of dicts
         Held-out loss of every candidate.
 

@@ -41,6 +41,7 @@ class AdamRun:
         self.best: dict[str, Tensor] = {}
 
     def run(self) -> list[dict[str, float]]:
+        """Train to the last epoch, or until the held-out loss stops falling."""
         if self.checkpoint is not None:
             self.checkpoint.restore(self)
         done = len(self.history)
@@ -58,6 +59,7 @@ class AdamRun:
         return self.history
 
     def run_epoch(self, epoch: int) -> dict[str, float]:
+        """Visit every sample once."""
         problem, settings = self.problem, self.settings
         order = torch.randperm(problem.n_samples, generator=self.generator)
         size = problem.n_samples if settings.batch_size is None else settings.batch_size
@@ -77,6 +79,7 @@ class AdamRun:
         return entry(epoch, loss, validation_loss)
 
     def step(self, batch: Problem) -> Tensor:
+        """One step of Adam; returns the summed loss of the batch."""
         z = self.module(batch.values, batch.offsets, batch.covariates)
         loss = (batch.weights * batch.family.loss(batch.y, z)).sum()
         # Over the expected weight of a batch, not its own: every sample counts by its weight alone.
@@ -89,6 +92,7 @@ class AdamRun:
         return loss.detach()
 
     def is_past_patience(self) -> bool:
+        """Whether the held-out loss has not fallen for `patience` epochs."""
         if self.held_out is None or not self.history:
             return False
         losses = [h["validation_loss"] for h in self.history]

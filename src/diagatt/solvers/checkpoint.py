@@ -70,10 +70,14 @@ def fingerprint(run: AdamRun) -> str:
     """Digest of what a run depends on: settings, shapes, responses and a sample of rows."""
     settings = asdict(replace(run.settings, max_epochs=0, verbose=False))
     shapes = {k: list(v.shape) for k, v in run.module.state_dict().items()}
-    digest = hashlib.sha256(json.dumps([settings, shapes], sort_keys=True).encode())
+    names = ("temperature", "score_form", "coupling", "value_bound", "score_bound")
+    model = {name: getattr(run.module, name) for name in names}
     problem = run.problem
+    parts = [settings, shapes, model, problem.family.name]
+    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
     stride = max(1, len(problem.values) // 1000)
-    for tensor in (problem.offsets, problem.y, problem.weights, problem.values[::stride]):
+    rows = problem.values[::stride]
+    for tensor in (problem.offsets, problem.y, problem.weights, problem.covariates, rows):
         digest.update(tensor.cpu().numpy().tobytes())
     return digest.hexdigest()
 

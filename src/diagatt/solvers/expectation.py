@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
+from torch.nn.functional import threshold
 
 from diagatt.attention.coupling import (
     along,
@@ -25,12 +26,15 @@ from diagatt.attention.coupling import (
 )
 from diagatt.segments import (
     sample_blocks,
-    segment_logsumexp,
+    sample_of_row,
+    segment_max,
     segment_sum,
     spread,
 )
 from diagatt.solvers.problem import Problem
 from diagatt.solvers.row_model import RowModel, RowMoments
+
+LEAST_WEIGHT = 1e-12
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,7 @@ class Expected:
     dispersion: float
     gradient: Tensor  # (R·d + m, K) of the loss in (V, b, γ)
     moments: Tensor  # (R·d + m, R·d + m) Σ w E h f fᵀ, h the curvature or 1 if it is bounded
+    score_square: Tensor  # same shape: Σ w E[s sᵀ] − s̄ s̄ᵀ of the score s = ∂ℓ/∂z · f, if asked for
     responsibilities: list[Tensor] = field(default_factory=list)  # blocks of (rows, R), if kept
 
 
@@ -100,6 +105,7 @@ class Expectation:
         log_prior: Tensor | None = None,
         offset: Tensor | None = None,
         keep: bool = False,
+        spread_of_scores: bool = False,
     ) -> Expected:
         """One pass.
 
@@ -111,7 +117,10 @@ class Expectation:
             Added to the linear predictor: what earlier heads explain.
         keep : bool
             Keep the responsibilities.
+        spread_of_scores : bool
+            Fill `Expected.score_square` (one output only): what is missing when rows are unknown.
         """
+        self._spread_of_scores = spread_of_scores
         problem, dtype = self.problem, self.problem.values.dtype
         W, T = (t.to(dtype) for t in rows.score_terms())
         pull = torch.einsum("nq,rdq->nrd", self.context, T)  # (n, R, d): T c̃
@@ -123,7 +132,14 @@ class Expectation:
         size, q = R * d + self.design.shape[1], self.context.shape[1]
         zeros = lambda *shape: torch.zeros(*shape, dtype=torch.float64, device=W.device)  # noqa: E731
         self._sums = Expected(
-            0.0, zeros(R, d, d), zeros(R, d, q), 0.0, 0.0, zeros(size, K), zeros(size, size)
+            0.0,
+            zeros(R, d, d),
+            zeros(R, d, q),
+            0.0,
+            0.0,
+            zeros(size, K),
+            zeros(size, size),
+            zeros(size if spread_of_scores else 0, size if spread_of_scores else 0),
         )
         for samples, block in self.blocks:
             offsets = self._offsets(samples, block)
@@ -160,36 +176,50 @@ class Expectation:
     # ------------------------------------------------------------------ one head: all rows
 
     def _single(self, samples, x, scores, offsets, log_prior) -> Tensor:
-        problem, sums, family = self.problem, self._sums, self.problem.family
-        y = spread(problem.y[samples], offsets)
-        z = x @ self._value[0] + spread(self._base[samples], offsets)  # (B, K)
+        problem, sums = self.problem, self._sums
+        sample = sample_of_row(offsets)  # (B,)
+        y, z = problem.y[samples][sample], x @ self._value[0] + self._base[samples][sample]
         total = scores if log_prior is None else scores + log_prior
         if self._supervision:
             total = total + self._log_response(y, z)
-        evidence = segment_logsumexp(total[:, None], offsets)  # (b, 1)
-        r = torch.exp(total[:, None] - spread(evidence, offsets))  # (B, 1)
+        peak = segment_max(total[:, None], offsets)[:, 0]  # (b,)
+        weight = torch.exp(total - peak[sample])
+        mass = segment_sum(weight[:, None], offsets)[:, 0]
         w = problem.weights[samples]
-        sums.log_likelihood += float((w * (evidence[:, 0] - offsets.diff().log())).sum())
-        rw = r * spread(w[:, None], offsets)
-        scaled = torch.mul(x, rw, out=self.buffer[: len(x)])
-        xx = (x.T @ scaled).double()
-        pooled = segment_sum(scaled, offsets)  # (b, d)
+        evidence = peak + mass.log() - offsets.diff().log()
+        sums.log_likelihood += float((w * evidence).sum())
+        r = weight / mass[sample]
+        # Only rows that carry weight go on: most do not, and as denormal numbers they are slow.
+        active = torch.nonzero(r > LEAST_WEIGHT)[:, 0]
+        self._add_chosen(x[active], r[active], sample[active], y[active], z[active], samples)
+        return r[:, None]
+
+    def _add_chosen(self, x, r, sample, y, z, samples) -> None:
+        """Sums over rows x that are chosen with probability r."""
+        sums, family, w = self._sums, self.problem.family, self.problem.weights[samples]
+        rw = (r * w[sample])[:, None]  # (B, 1)
+        beside = torch.cat([self.context[samples], self.design[samples]], dim=1)[sample]
+        q = self.context.shape[1]
+        scaled = x * rw
+        xx, xb = x.T @ scaled, scaled.T @ beside  # (d, d), (d, q + m)
         sums.xx[0] += xx
-        sums.xc[0] += (pooled.T @ self.context[samples]).double()
+        sums.xc[0] += xb[:, :q]
         sums.loss += float((rw[:, 0] * family.loss(y, z)).sum())
         sums.dispersion += float((rw[:, 0] * family.dispersion(y, z)).sum())
-        slope = rw * family.gradient(y, z)  # (B, K)
-        D = self.design[samples]
-        sums.gradient += torch.cat([x.T @ slope, D.T @ segment_sum(slope, offsets)]).double()
+        gradient, D = family.gradient(y, z), beside[:, q:]
+        slope = rw * gradient  # (B, K)
+        sums.gradient += torch.cat([x, D], dim=1).T @ slope
         if self.bounded:
-            mass = w
+            sums.moments += _bordered(xx, xb[:, q:], (D * rw).T @ D)
         else:
-            h = rw[:, 0] * family.curvature(y, z)[:, 0, 0]
-            torch.mul(x, h[:, None], out=scaled)
-            xx, pooled = (x.T @ scaled).double(), segment_sum(scaled, offsets)
-            mass = segment_sum(h[:, None], offsets)[:, 0]
-        self._add_moments([[xx]], [pooled], mass, D)
-        return r
+            h = rw * family.curvature(y, z)[:, 0]
+            sums.moments += _bordered(x.T @ (x * h), x.T @ (D * h), (D * h).T @ D)
+        if self._spread_of_scores:
+            h = slope * gradient
+            sums.score_square += _bordered(x.T @ (x * h), x.T @ (D * h), (D * h).T @ D)
+            mean = x.new_zeros(len(w), x.shape[1] + D.shape[1])
+            mean.index_add_(0, sample, torch.cat([x, D], dim=1) * slope)
+            self._subtract_mean_scores(mean, w)
 
     # ------------------------------------------------------------------ several heads: candidates
 
@@ -212,7 +242,8 @@ class Expectation:
         w = problem.weights[samples]
         log_count = self._log_assignments(offsets.diff(), R)
         sums.log_likelihood += float((w * (evidence - log_count)).sum())
-        joint = torch.exp(total - evidence.reshape(n, *(1,) * R)) * along(w[:, None], 0, R)
+        joint = torch.exp(total - evidence.reshape(n, *(1,) * R))
+        joint = threshold(joint, LEAST_WEIGHT, 0.0) * along(w[:, None], 0, R)
         marginals = torch.stack([head_marginal(joint, k) for k in range(R)], dim=1)  # (b, R, K)
         pooled = torch.einsum("nrk,nrkd->nrd", marginals, chosen)
         for k in range(R):
@@ -227,7 +258,17 @@ class Expectation:
         h = joint
         if not self.bounded:
             h = (flat_joint * family.curvature(y, z)[:, 0, 0]).reshape(shape)
-        self._add_joint_moments(h, chosen, self.design[samples])
+        self._add_joint_moments(sums.moments, h, chosen, self.design[samples])
+        if self._spread_of_scores:
+            g = family.gradient(y, z)[:, 0]
+            h = (flat_joint * g * g).reshape(shape)
+            self._add_joint_moments(sums.score_square, h, chosen, self.design[samples])
+            slopes = (flat_joint * g).reshape(shape)
+            parts = [
+                torch.einsum("nk,nkd->nd", head_marginal(slopes, k), chosen[:, k]) for k in range(R)
+            ]
+            parts.append(self.design[samples] * slopes.flatten(1).sum(dim=1, keepdim=True))
+            self._subtract_mean_scores(torch.cat(parts, dim=1), w)
         if not keep:
             return marginals
         filled = [
@@ -253,7 +294,7 @@ class Expectation:
         parts.append(D.T @ slope.reshape(n, -1, slope.shape[-1]).sum(dim=1))
         self._sums.gradient += torch.cat(parts).double()
 
-    def _add_joint_moments(self, h: Tensor, chosen: Tensor, D: Tensor) -> None:
+    def _add_joint_moments(self, target: Tensor, h: Tensor, chosen: Tensor, D: Tensor) -> None:
         R = chosen.shape[1]
         blocks: list[list[Tensor]] = [[] for _ in range(R)]
         pooled = []
@@ -271,16 +312,15 @@ class Expectation:
                     pair = h.sum(dim=rest) if rest else h  # (b, K_k, K_other)
                     mixed = pair @ chosen[:, other]  # (b, K_k, d)
                 flat = chosen[:, k].flatten(0, 1)
-                blocks[k].append((flat.T @ mixed.flatten(0, 1)).double())
-        self._add_moments(blocks, pooled, h.flatten(1).sum(dim=1), D)
-
-    def _add_moments(self, blocks, pooled, mass, D) -> None:
-        """Second moments of (x_1, …, x_R, 1, covariates) from their pieces."""
+                blocks[k].append(flat.T @ mixed.flatten(0, 1))
         left = torch.cat([torch.cat(line, dim=1) for line in blocks])  # (R·d, R·d)
-        cross = torch.cat([(P.T @ D) for P in pooled]).double()  # (R·d, m)
-        corner = (D.T @ (mass[:, None] * D)).double()
-        top = torch.cat([left, cross], dim=1)
-        self._sums.moments += torch.cat([top, torch.cat([cross.T, corner], dim=1)])
+        cross = torch.cat([P.T @ D for P in pooled])  # (R·d, m)
+        mass = h.flatten(1).sum(dim=1)[:, None]
+        target += _bordered(left, cross, D.T @ (mass * D))
+
+    def _subtract_mean_scores(self, mean: Tensor, w: Tensor) -> None:
+        """Subtract Σ w s̄ s̄ᵀ; the means come weighted by w already."""
+        self._sums.score_square -= (mean.T @ (mean / w[:, None])).double()
 
     def _add_constants(self, rows: RowModel, supervision: float) -> None:
         """Terms of the log-likelihood that do not depend on which rows are chosen."""
@@ -289,3 +329,9 @@ class Expectation:
         constants = rows.score_constants(self.context).sum(dim=1)
         normalizer = problem.family.log_normalizer(problem.y.double(), self._phi)
         self._sums.log_likelihood += float((w * (constants + supervision * normalizer)).sum())
+
+
+def _bordered(left: Tensor, cross: Tensor, corner: Tensor) -> Tensor:
+    """Second moments of (x_1, …, x_R, 1, covariates) from their pieces."""
+    top = torch.cat([left, cross], dim=1)
+    return torch.cat([top, torch.cat([cross.T, corner], dim=1)])

@@ -11,6 +11,10 @@ from torch import Tensor
 from diagatt.families import Family
 
 
+class DivergedError(RuntimeError):
+    """The loss is no longer a finite number."""
+
+
 def fit_glm(
     family: Family,
     features: Tensor,
@@ -58,6 +62,11 @@ def fit_glm(
         z = F @ beta
         gradient = F.T @ (w[:, None] * family.gradient(y, z)) + ridge * beta  # (P, K)
         hessian = _hessian(F, w[:, None, None] * family.curvature(y, z), ridge)
+        if not bool(torch.isfinite(hessian).all()):
+            raise DivergedError(
+                "the squares of the features overflow: standardize the rows, for example with "
+                "scikit-learn's StandardScaler on X.values."
+            )
         step = -_solve(hessian, gradient.flatten()).reshape(beta.shape)
         gain = -(gradient * step).sum()  # twice what the quadratic model promises
         scale = 1.0
@@ -76,7 +85,7 @@ def fit_glm(
 
 
 def _hessian(F: Tensor, curvature: Tensor, ridge: Tensor) -> Tensor:
-    (n, P), K = F.shape, curvature.shape[1]
+    P, K = F.shape[1], curvature.shape[1]
     blocks = [[F.T @ (curvature[:, a, b, None] * F) for b in range(K)] for a in range(K)]
     hessian = torch.stack([torch.stack(line, dim=1) for line in blocks], dim=1)  # (P, K, K, P)
     hessian = hessian.permute(0, 1, 3, 2).reshape(P * K, P * K)

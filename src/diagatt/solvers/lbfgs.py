@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -19,20 +20,23 @@ def fit_lbfgs(module: DiagonalAttention, problem: Problem, settings: GradientSet
     """L-BFGS in float64, then Newton steps on the convex part, which it leaves a little short."""
     dtype = module.value.dtype
     module.double()
-    problem = problem.to(torch.float64)
+    original = problem.to(torch.float64)
+    # Responses of unit size: the path of L-BFGS depends on how large V is beside W.
+    unit = original.scale**0.5
+    problem = replace(original, y=original.y / unit) if unit != 1 else original
+    _multiply_effects(module, 1 / unit)
     parameters = [p for p in module.parameters() if p.numel()]
     history: list[dict[str, float]] = []
 
     def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
         _unflatten(vector, parameters)
         z = module(problem.values, problem.offsets, problem.covariates)
-        # In units of the loss, so that tolerances mean the same for any scale of y.
-        loss = (problem.mean_loss(z) + settings.penalty(module, problem)) / problem.scale
+        loss = problem.mean_loss(z) + settings.penalty(module, problem)
         gradients = torch.autograd.grad(loss, parameters)
-        return float(loss), np.concatenate([g.flatten().cpu().numpy() for g in gradients])
+        return float(loss.detach()), np.concatenate([g.flatten().cpu().numpy() for g in gradients])
 
     def record(intermediate_result) -> None:
-        loss = float(intermediate_result.fun) * problem.scale
+        loss = float(intermediate_result.fun) * unit**2
         history.append(entry(len(history) + 1, loss))
         advance(f"loss {loss:.5g}")
 
@@ -52,9 +56,16 @@ def fit_lbfgs(module: DiagonalAttention, problem: Problem, settings: GradientSet
             stacklevel=2,
         )
     _unflatten(result.x, parameters)
-    fit_values(module, problem, settings.ridge)
+    _multiply_effects(module, unit)
+    fit_values(module, original, settings.ridge)
     module.to(dtype)
     return history
+
+
+@torch.no_grad()
+def _multiply_effects(module: DiagonalAttention, factor: float) -> None:
+    for effect in (module.value, module.intercept, module.covariate):
+        effect.mul_(factor)
 
 
 @torch.no_grad()

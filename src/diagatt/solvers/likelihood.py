@@ -54,6 +54,7 @@ class LikelihoodFit:
     log_likelihood: float
     history: list[dict[str, float]]
     starts: list[dict] = field(default_factory=list)
+    standard_errors: Tensor | None = None  # (R·d + m,)
 
 
 class EM:
@@ -176,6 +177,26 @@ class EM:
         if kept is None:
             return LikelihoodFit(model, self.expect(model).log_likelihood, history)
         return LikelihoodFit(kept[0], best, history)
+
+
+def value_standard_errors(em: EM, model: LatentRows) -> Tensor | None:
+    r"""Standard errors of (V, b, γ), (R·d + m,), from the observed information (Louis, 1982).
+
+    .. math:: I = \tfrac1φ \, \mathrm E[ℓ''\, f f^⊤] - \tfrac1{φ²} \,\mathrm{Cov}(ℓ' f),
+
+    what complete data would tell less what not knowing the rows takes away; the distributions of
+    rows are taken as known. None for several outputs.
+    """
+    if model.response.value.shape[2] > 1:
+        return None
+    expected = em.expectation.run(model.rows, model.response, spread_of_scores=True)
+    phi, size = model.response.phi, model.response.value.numel()
+    information = expected.moments / phi - expected.score_square / phi**2
+    information[range(size), range(size)] += em.settings.ridge / phi
+    values, vectors = torch.linalg.eigh((information + information.T) / 2)
+    if float(values[0]) <= 0:  # not at a maximum in every direction: no honest number
+        return None
+    return (vectors**2 / values).sum(dim=1).sqrt()
 
 
 @torch.no_grad()

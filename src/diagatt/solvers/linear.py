@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from scipy.optimize import minimize
@@ -48,10 +50,17 @@ def fit_linear(
     F = torch.cat([F - center, F.new_ones(len(F), 1)], dim=1)
     penalty = F.new_full((F.shape[1],), ridge / float(weights.double().sum()))
     penalty[-1] = 0
+    beta = fit_penalized(family, F, y, weights, penalty, n_outputs)
+    return beta[:-1], beta[-1] - center @ beta[:-1]
+
+
+def fit_penalized(
+    family: Family, F: Tensor, y: Tensor, weights: Tensor, penalty: Tensor, n_outputs: int
+) -> Tensor:
+    """Minimize what `fit_glm` minimizes, by the method that suits the number of coefficients."""
     limit = NEWTON_COEFFICIENTS.get(family.name, OTHER_COEFFICIENTS)
     solve = fit_glm if F.shape[1] * n_outputs <= limit else _fit_lbfgs
-    beta = solve(family, F, y, weights, penalty, n_outputs)
-    return beta[:-1], beta[-1] - center @ beta[:-1]
+    return solve(family, F, y, weights, penalty, n_outputs)
 
 
 def _fit_lbfgs(
@@ -67,7 +76,7 @@ def _fit_lbfgs(
         gradient = F.T @ (w[:, None] * family.gradient(y, z)) + ridge * beta
         return float(value), gradient.flatten().numpy()
 
-    options = {"maxiter": 2000, "ftol": 1e-13, "gtol": 1e-8}
+    options: Any = {"maxiter": 2000, "ftol": 1e-13, "gtol": 1e-8}
     result = minimize(
         objective, np.zeros(shape).ravel(), jac=True, method="L-BFGS-B", options=options
     )

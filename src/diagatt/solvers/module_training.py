@@ -1,15 +1,10 @@
-"""Training of attention modules other than the diagonal one: Adam in batches, or L-BFGS on all.
-
-A module maps packed rows and offsets to linear predictors, ``features @ value + intercept``, says
-how many samples go through it at once (``block_sizes``), and what its ``penalty`` is.
-"""
+"""Training of attention modules other than the diagonal one: Adam in batches, or L-BFGS on all."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,29 +14,18 @@ from torch import Tensor, nn
 
 from diagatt.progress import progress_bar
 from diagatt.solvers.glm import fit_glm
+from diagatt.solvers.module_blocks import BlockModule, backward, in_blocks
 from diagatt.solvers.problem import Problem
 from diagatt.solvers.training import check_finite, entry
 
-# Rows times features up to which all samples go through L-BFGS at once.
+OPTIMIZERS = ("auto", "adam", "lbfgs")
+# Rows times features up to which all samples go through L-BFGS.
 SMALL_DATA = 1_000_000
 LBFGS_STEPS = 2000
 # Coefficients up to which the convex part is finished by Newton's method.
 NEWTON_COEFFICIENTS = 3000
-OPTIMIZERS = ("auto", "adam", "lbfgs")
 
-
-class Trainable(Protocol):
-    """What training needs of a module, beside being an `nn.Module`."""
-
-    value: nn.Parameter
-    intercept: nn.Parameter
-
-    def __call__(self, values: Tensor, offsets: Tensor) -> Tensor: ...
-    def features(self, values: Tensor, offsets: Tensor) -> Tensor: ...
-    def block_sizes(self, offsets: Tensor) -> list[int]: ...
-    def penalty(self, ridge: float, score_ridge: float) -> Tensor: ...
-    def parameters(self) -> Iterator[nn.Parameter]: ...
-    def to(self, dtype: torch.dtype) -> object: ...
+History = list[dict[str, float]]
 
 
 @dataclass(frozen=True)
@@ -52,26 +36,26 @@ class ModuleSettings:
     learning_rate: float = 1e-3
     batch_size: int = 32
     max_epochs: int = 4
-    tolerance: float = 1e-8
+    tolerance: float = 1e-6
     ridge: float = 0.0
     score_ridge: float = 0.0
     verbose: bool = False
 
-    def penalty(self, module: Trainable, problem: Problem) -> Tensor:
+    def penalty(self, module: BlockModule, problem: Problem) -> Tensor:
         """Ridge on values and, in units of the loss, on scores; beside the mean loss."""
         total = module.penalty(self.ridge, self.score_ridge * problem.scale)
         return total / problem.weights.sum()
 
 
 def train_module(
-    module: Trainable, problem: Problem, settings: ModuleSettings, seed: int
-) -> list[dict[str, float]]:
+    module: BlockModule, problem: Problem, settings: ModuleSettings, seed: int
+) -> History:
     """Minimize the empirical risk and the penalty in place; return the loss of every epoch.
 
     Samples of one row leave attention nothing to choose: the module is a GLM, solved exactly.
     """
-    if problem.has_one_row_samples_only and fits_newton(module, problem):
-        finish_values(module, problem, settings)
+    if problem.has_one_row_samples_only and _fits_newton(module):
+        _finish_values(module, problem, settings)
         z = in_blocks(module, problem.values, problem.offsets)
         return [entry(1, float(problem.mean_loss(z)))]
     small = problem.values.numel() <= SMALL_DATA
@@ -80,41 +64,9 @@ def train_module(
     return _train_adam(module, problem, settings, seed)
 
 
-def blocks(module: Trainable, offsets: Tensor) -> Iterator[tuple[slice, slice, Tensor]]:
-    """Samples, their rows and their own offsets, block by block."""
-    start = 0
-    for size in module.block_sizes(offsets):
-        cuts = offsets[start : start + size + 1]
-        yield slice(start, start + size), slice(int(cuts[0]), int(cuts[-1])), cuts - cuts[0]
-        start += size
-
-
-@torch.no_grad()
-def in_blocks(
-    module: Trainable,
-    values: Tensor,
-    offsets: Tensor,
-    function: Callable[[Tensor, Tensor], Tensor] | None = None,
-) -> Tensor:
-    """Linear predictors, or another function of samples, block by block; one after the other."""
-    function = module if function is None else function
-    return torch.cat([function(values[rows], cuts) for _, rows, cuts in blocks(module, offsets)])
-
-
-def backward(module: Trainable, problem: Problem, total_weight: Tensor | float) -> Tensor:
-    """Add the gradient of Σ w ℓ(y, z) / total_weight, block by block; return Σ w ℓ."""
-    total = problem.y.new_zeros(())
-    for samples, rows, cuts in blocks(module, problem.offsets):
-        losses = problem.family.loss(problem.y[samples], module(problem.values[rows], cuts))
-        loss = (problem.weights[samples] * losses).sum()
-        (loss / total_weight).backward()
-        total += loss.detach()
-    return total
-
-
 def _train_adam(
-    module: Trainable, problem: Problem, settings: ModuleSettings, seed: int
-) -> list[dict[str, float]]:
+    module: BlockModule, problem: Problem, settings: ModuleSettings, seed: int
+) -> History:
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.Adam(module.parameters(), lr=settings.learning_rate)
     mean_weight, history = problem.weights.mean(), []
@@ -134,33 +86,32 @@ def _train_adam(
     return history
 
 
-def _train_lbfgs(
-    module: Trainable, problem: Problem, settings: ModuleSettings
-) -> list[dict[str, float]]:
+def _train_lbfgs(module: BlockModule, problem: Problem, settings: ModuleSettings) -> History:
     """L-BFGS in float64, then Newton steps on the convex part, which it leaves a little short."""
     dtype = module.value.dtype
     module.to(torch.float64)
     problem = problem.to(torch.float64)
     parameters = list(module.parameters())
-    history: list[dict[str, float]] = []
+    # In units of the loss, so that tolerances mean the same for any scale of y.
+    total_weight = problem.weights.sum() * problem.scale
+    history: History = []
 
     def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
         _unflatten(vector, parameters)
         for parameter in parameters:
-            parameter.grad = None
-        # In units of the loss, so that tolerances mean the same for any scale of y.
-        total_weight = problem.weights.sum() * problem.scale
+            parameter.grad = torch.zeros_like(parameter)
         penalty = settings.penalty(module, problem) / problem.scale
         penalty.backward()
         value = backward(module, problem, total_weight) / total_weight + penalty.detach()
-        gradients = [p.grad.flatten().cpu().numpy() for p in parameters if p.grad is not None]
+        gradients = [torch.as_tensor(p.grad).flatten().cpu().numpy() for p in parameters]
         return float(value), np.concatenate(gradients)
 
     def record(intermediate_result) -> None:
         history.append(entry(len(history) + 1, float(intermediate_result.fun) * problem.scale))
 
     start = np.concatenate([p.detach().flatten().cpu().numpy() for p in parameters])
-    options = {"maxiter": LBFGS_STEPS, "maxcor": 50, "ftol": 1e-12, "gtol": settings.tolerance}
+    options: Any = {"maxiter": LBFGS_STEPS, "maxcor": 50, "ftol": 1e-12}
+    options["gtol"] = settings.tolerance
     result = minimize(
         objective, start, jac=True, method="L-BFGS-B", callback=record, options=options
     )
@@ -169,19 +120,18 @@ def _train_lbfgs(
         message = f"L-BFGS stopped after {LBFGS_STEPS} steps before it converged: raise ridge."
         warnings.warn(message, ConvergenceWarning, stacklevel=2)
     _unflatten(result.x, parameters)
-    if fits_newton(module, problem):
-        finish_values(module, problem, settings)
+    if _fits_newton(module):
+        _finish_values(module, problem, settings)
     module.to(dtype)
     return history
 
 
-def fits_newton(module: Trainable, problem: Problem) -> bool:
-    """Whether the convex part has few enough coefficients for Newton's method."""
+def _fits_newton(module: BlockModule) -> bool:
     return module.value.numel() <= NEWTON_COEFFICIENTS
 
 
 @torch.no_grad()
-def finish_values(module: Trainable, problem: Problem, settings: ModuleSettings) -> None:
+def _finish_values(module: BlockModule, problem: Problem, settings: ModuleSettings) -> None:
     """Solve the convex part (V, b) for the present scores by Newton's method, in place."""
     features = in_blocks(module, problem.values, problem.offsets, module.features)  # (n, P)
     features = torch.cat([features, features.new_ones(len(features), 1)], dim=1)

@@ -2,7 +2,8 @@ r"""Where rows come from: Gaussian background and active rows, given the sample'
 
 Row j of sample i, with c̃_i = (1), or (1, mean row) for contextual scores, is
 
-.. math:: x_j ∼ N(A_k c̃_i, C_k) \text{ if head } k \text{ chose it}, \quad N(A_0 c̃_i, C_0) \text{ else}.
+.. math:: x_j ∼ N(A_k c̃_i, C_k) \text{ if head } k \text{ chose it}, \quad
+          x_j ∼ N(A_0 c̃_i, C_0) \text{ otherwise}.
 
 The log density ratio is a score of diagonalized attention with an affine term:
 
@@ -97,7 +98,7 @@ class RowModel:
         return float(-0.5 * (total.count * (d * math.log(2 * math.pi) + logdet) + quadratic))
 
     def query_key(self, score_form: str) -> Tensor:
-        """The scores as query–key matrices of lengthened rows (x, 1, c), (R, D, D), scaled by √d."""
+        """The scores as query–key matrices of rows (x, 1, c), (R, D, D), times √d."""
         W, T = self.score_terms()
         R, d, q = T.shape
         D = score_dimension(d, score_form)
@@ -108,6 +109,20 @@ class RowModel:
         return query_key * d**0.5
 
 
+def gaussian_of(
+    moments: RowMoments, diagonal: bool = False, shrink: bool = True
+) -> tuple[Tensor, Tensor]:
+    """Coefficients A and an invertible covariance C, shrunk where rows are few."""
+    A = moments.coefficients()
+    C = moments.residual(A) / max(moments.count, 1e-12)
+    C = (C + C.T) / 2  # sums in blocks leave rounding behind
+    if diagonal:
+        C = torch.diag(C.diagonal())
+    if shrink and moments.count < 20 * len(C):
+        C = structured(C, moments.count, "full", None, 0)
+    return A, lifted_above_floor(C)
+
+
 def estimate_row_model(
     active: list[RowMoments],
     background: RowMoments,
@@ -116,14 +131,7 @@ def estimate_row_model(
     rank: int = 2,
 ) -> RowModel:
     """Maximum likelihood (under the chosen covariance structure) from weighted moments."""
-    A0 = background.coefficients()
-    C0 = background.residual(A0) / max(background.count, 1e-12)
-    if kind == "diagonal":
-        C0 = torch.diag(C0.diagonal())
-    d = len(C0)
-    if shrinkage is None and background.count < 20 * d:  # few rows: keep C_0 invertible
-        C0 = structured(C0, background.count, "full", None, rank)
-    C0 = lifted_above_floor(C0)
+    A0, C0 = gaussian_of(background, diagonal=kind == "diagonal", shrink=shrinkage is None)
     L = torch.linalg.cholesky(C0)
     A, C = [A0], [C0]
     for moments in active:

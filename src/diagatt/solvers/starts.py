@@ -6,6 +6,8 @@ explain; then all are refined together.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -19,16 +21,19 @@ from diagatt.solvers.likelihood import (
     LikelihoodFit,
     LikelihoodSettings,
     join_heads,
+    value_standard_errors,
 )
 from diagatt.solvers.problem import Problem
-from diagatt.solvers.row_model import RowModel, RowMoments, context_of
+from diagatt.solvers.row_model import RowModel, RowMoments, context_of, gaussian_of
 from diagatt.theory.moments import Moments
 from diagatt.theory.separation import SeparationError
 from diagatt.theory.start import separating_start
 
 # Samples on which starts compete; all data refine the winner.
-TRIAL_SAMPLES = 2500
+# At least so many, and so many times the number of features.
+TRIAL_SAMPLES, TRIAL_FACTOR = 1000, 20
 TRIAL_ITERATIONS = 25
+TRIAL_TOLERANCE = 1e-2
 REFINE_ITERATIONS = 30
 # Scores first, the response later: λ of the first iterations of a start that looks at rows alone.
 ROWS_FIRST = [0.0] * 8 + [0.25, 0.5, 0.75]
@@ -49,8 +54,9 @@ def fit_likelihood(
     if start is None:
         generator = np.random.default_rng(seed)
         trial = problem
-        if problem.n_samples > TRIAL_SAMPLES:
-            chosen = np.sort(generator.choice(problem.n_samples, TRIAL_SAMPLES, replace=False))
+        size = max(TRIAL_SAMPLES, TRIAL_FACTOR * problem.n_features)
+        if problem.n_samples > size:
+            chosen = np.sort(generator.choice(problem.n_samples, size, replace=False))
             trial = problem.take(torch.from_numpy(chosen).to(problem.y.device))
         best, report = _best_start(trial, settings, n_heads, generator)
         start = best.model
@@ -58,6 +64,7 @@ def fit_likelihood(
     em = EM(expectation, settings, expectation.totals())
     fit = em.run(start, settings.max_iterations)
     fit.starts = report
+    fit.standard_errors = value_standard_errors(em, fit.model)
     return fit
 
 
@@ -67,6 +74,7 @@ def _expectation(problem: Problem, settings: LikelihoodSettings) -> Expectation:
 
 
 def _best_start(problem, settings, n_heads, generator) -> tuple[LikelihoodFit, list[dict]]:
+    settings = replace(settings, gain_tolerance=TRIAL_TOLERANCE, verbose=False)
     expectation = _expectation(problem, settings)
     total = expectation.totals()
     heads: list[LatentRows] = []
@@ -84,13 +92,18 @@ def _best_start(problem, settings, n_heads, generator) -> tuple[LikelihoodFit, l
         if n_heads == 1:
             return fit, report
         log_prior, offset, earlier = _hand_over(em, fit.model, log_prior, offset, earlier)
-    background = total - earlier
-    A0 = background.coefficients()
-    joint = join_heads(heads, (A0, background.residual(A0) / background.count))
+    joint = join_heads(heads, gaussian_of(_less(total, earlier)))
     em = EM(expectation, settings, total)
     # The shared coefficients of the last head were fitted beside all others.
     fit = em.run(joint, REFINE_ITERATIONS)
     return fit, report
+
+
+def _less(total: RowMoments, earlier: RowMoments | None) -> RowMoments:
+    """Moments of the rows that no earlier head holds; of all, if they hold nearly all."""
+    if earlier is None or earlier.count > 0.9 * total.count:
+        return total
+    return total - earlier
 
 
 def _hand_over(em: EM, model: LatentRows, log_prior, offset, earlier):
@@ -122,11 +135,7 @@ def _hand_over(em: EM, model: LatentRows, log_prior, offset, earlier):
 
 def _starts(em: EM, generator: np.random.Generator) -> dict[str, tuple[LatentRows, list[float]]]:
     """Name → model and λ of the first iterations."""
-    total = em.total if em.earlier is None else em.total - em.earlier
-    A0 = total.coefficients()
-    C0 = total.residual(A0) / total.count
-    C0 = (C0 + C0.T) / 2
-    C0 = C0 + 1e-8 * C0.diagonal().mean() * torch.eye(len(C0), dtype=C0.dtype, device=C0.device)
+    A0, C0 = gaussian_of(_less(em.total, em.earlier))
     response = _pooled_response(em)
 
     def model(A1: Tensor, C1: Tensor) -> LatentRows:

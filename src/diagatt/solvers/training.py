@@ -10,17 +10,14 @@ from torch import Tensor
 
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.segments import map_blocks, segment_mean, weighted_pool
-from diagatt.solvers.glm import fit_glm
+from diagatt.solvers.glm import DivergedError, fit_glm
+from diagatt.solvers.linear import fit_penalized
 from diagatt.solvers.problem import Problem
 
 # Rows times features up to which all samples go through L-BFGS at once.
 SMALL_DATA = 1_000_000
 # Coefficients up to which a Newton step is worth its Hessian.
 NEWTON_COEFFICIENTS = 3000
-
-
-class DivergedError(RuntimeError):
-    """The loss is no longer a finite number."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +45,11 @@ class GradientSettings:
 
     def chosen_optimizer(self, problem: Problem, module: DiagonalAttention) -> str:
         """Resolve "auto": L-BFGS where all data fit one step and nothing needs batches."""
-        bounded = module.value_bound is not None or module.score_bound is not None
-        needs_batches = bounded or self.row_dropout > 0 or self.validation_fraction > 0
+        needs_batches = module.projects or self.row_dropout > 0 or self.validation_fraction > 0
         if self.optimizer == "lbfgs" and needs_batches:
             raise ValueError(
-                "optimizer='lbfgs' takes no row_dropout, validation_fraction or bounds: "
-                "use optimizer='adam'."
+                "optimizer='lbfgs' takes no row_dropout, validation_fraction, bounds or rank of a "
+                "full W: use optimizer='adam'."
             )
         if self.optimizer != "auto":
             return self.optimizer
@@ -89,19 +85,20 @@ def fit_values(
 
         pooled = map_blocks(pool, problem.values, problem.offsets)  # (n, R, d)
     (n, heads, d), K = pooled.shape, module.n_outputs
-    if heads * d * K > NEWTON_COEFFICIENTS:
+    is_wide = heads * d * K > NEWTON_COEFFICIENTS
+    if is_wide and not problem.has_one_row_samples_only:  # where attention trains, V does too
         return
     ones, Z = pooled.new_ones(n, 1), problem.covariates
     features = torch.cat([pooled.reshape(n, -1), ones, Z], dim=1)
-    penalty = torch.zeros(features.shape[1], device=features.device)
+    penalty = torch.zeros(features.shape[1], dtype=torch.float64, device=features.device)
     penalty[: heads * d] = ridge / problem.weights.sum()
     start = None
     if not start_from_zero:
         parts = [module.value.reshape(-1, K), module.intercept[None], module.covariate]
         start = torch.cat(parts)
-    beta = fit_glm(
-        problem.family, features, problem.y, problem.weights, penalty, K, start, max_steps
-    ).to(module.value.dtype)
+    data = (problem.family, features.double(), problem.y, problem.weights, penalty, K)
+    beta = fit_penalized(*data) if is_wide else fit_glm(*data, start, max_steps)
+    beta = beta.to(module.value.dtype)
     share = heads / module.n_heads  # mean pooling is the same for all heads: they share it
     module.value.copy_(share * beta[: heads * d].reshape(heads, d, K))
     module.intercept.copy_(beta[heads * d])

@@ -1,0 +1,27 @@
+"""Small ragged samples for the tests of competitors."""
+
+import numpy as np
+
+from diagatt import RaggedRows
+
+
+def ragged(n=60, d=3, longest=5, seed=0):
+    """Samples of 1 to `longest` rows, at least one of them that long."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, longest + 1, size=n)
+    lengths[0] = longest
+    return RaggedRows.from_samples([rng.normal(size=(p, d)) for p in lengths])
+
+
+def responses(X, kind="gaussian", seed=0):
+    """Responses that depend on the mean row, of a family."""
+    rng = np.random.default_rng(seed + 100)
+    z = np.array([sample.mean(axis=0).sum() for sample in X])
+    draws = {
+        "gaussian": lambda: z + 0.3 * rng.normal(size=len(X)),
+        "poisson": lambda: rng.poisson(np.exp(z / 2)).astype(float),
+        "gamma": lambda: rng.gamma(2.0, np.exp(z / 2)),
+        "two": lambda: np.where(z + 0.3 * rng.normal(size=len(X)) > 0, "yes", "no"),
+        "three": lambda: np.digitize(z + 0.1 * rng.normal(size=len(X)), [-0.4, 0.4]),
+    }
+    return draws[kind]()
