@@ -1,0 +1,1 @@
+"""Benchmarks: what takes minutes or compares speed; see README.md."""

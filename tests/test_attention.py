@@ -119,9 +119,7 @@ def test_packed_and_padded_agree(form, coupled):
     mask = torch.arange(7) < torch.tensor(lengths)[:, None]
     padded = torch.full((4, 7, D), 1e6, dtype=torch.float64)
     padded[mask] = values
-    torch.testing.assert_close(
-        model(padded, mask=mask), model(values, offsets), rtol=0, atol=1e-10
-    )
+    torch.testing.assert_close(model(padded, mask=mask), model(values, offsets), rtol=0, atol=1e-10)
 
 
 def test_padded_samples_without_mask_are_all_real():
@@ -138,7 +136,10 @@ def test_permuting_rows_permutes_attention_and_leaves_predictions(form, coupled)
     values, offsets = samples(lengths)
     generator = torch.Generator().manual_seed(3)
     order = torch.cat(
-        [start + torch.randperm(p, generator=generator) for start, p in zip(offsets, lengths, strict=False)]
+        [
+            start + torch.randperm(p, generator=generator)
+            for start, p in zip(offsets, lengths, strict=False)
+        ]
     )
     torch.testing.assert_close(
         model.attention(values[order], offsets), model.attention(values, offsets)[order]
@@ -186,7 +187,9 @@ def test_temperature_divides_scores():
 def test_covariates_add_their_effect():
     model = module(n_covariates=2)
     values, offsets = samples()
-    z = torch.randn(len(LENGTHS), 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    z = torch.randn(
+        len(LENGTHS), 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+    )
     difference = model(values, offsets, z) - model(values, offsets)
     torch.testing.assert_close(difference, z @ model.covariate)
 
@@ -212,9 +215,7 @@ def test_penalty_is_half_the_squared_norms():
 
 @every_matrix
 def test_projection_meets_the_bounds_and_is_idempotent(parameterization, rank):
-    model = module(
-        parameterization=parameterization, rank=rank, value_bound=0.5, score_bound=0.8
-    )
+    model = module(parameterization=parameterization, rank=rank, value_bound=0.5, score_bound=0.8)
     model.project_()
     W = model.query_key.matrix().detach().clone()
     V = model.value.detach().clone()
@@ -228,9 +229,7 @@ def test_projection_meets_the_bounds_and_is_idempotent(parameterization, rank):
 
 @every_matrix
 def test_projection_leaves_what_is_inside(parameterization, rank):
-    model = module(
-        parameterization=parameterization, rank=rank, value_bound=1e3, score_bound=1e3
-    )
+    model = module(parameterization=parameterization, rank=rank, value_bound=1e3, score_bound=1e3)
     if (parameterization, rank) == ("full", 2):
         model.project_()  # cuts the rank once
     W, V = model.query_key.matrix().detach().clone(), model.value.detach().clone()

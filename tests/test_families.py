@@ -82,9 +82,7 @@ def test_the_mean_is_where_the_expected_gradient_vanishes(family):
     if family.name == "multinomial":
         z = torch.tensor([[0.3, -1.0, 0.5]], dtype=torch.float64)
         p = family.inverse_link(z)[0]
-        total = sum(
-            p[k] * family.gradient(torch.tensor([float(k)]), z)[0] for k in range(len(p))
-        )
+        total = sum(p[k] * family.gradient(torch.tensor([float(k)]), z)[0] for k in range(len(p)))
         torch.testing.assert_close(total, torch.zeros(3, dtype=torch.float64))
     else:  # gradients are affine in y: E ∂ℓ(y, z) = ∂ℓ(E y, z)
         _, z = example(family)
@@ -222,5 +220,5 @@ def test_valid_responses_pass_and_others_are_named(family):
 
 
 def test_an_unknown_family_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match="unknown family 'cauchy'.*gaussian.*poisson"):
+    with pytest.raises(ValueError, match=r"unknown family 'cauchy'.*gaussian.*poisson"):
         get_family("cauchy")

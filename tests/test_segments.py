@@ -1,5 +1,7 @@
 """Arithmetic within samples equals a loop over samples."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -86,7 +88,7 @@ def test_pooled_rows_equal_a_loop_over_samples(data):
 @given(data=packed())
 @quick
 def test_spread_repeats_and_sample_of_row_counts(data):
-    scores, _, offsets = data
+    _, _, offsets = data
     lengths = offsets.diff().tolist()
     number = [i for i, p in enumerate(lengths) for _ in range(p)]
     assert sample_of_row(offsets).tolist() == number
@@ -114,6 +116,15 @@ def test_softmax_and_logsumexp_survive_huge_scores():
     expected = torch.tensor([[0.5], [0.5], [0], [1]], dtype=torch.float64)
     torch.testing.assert_close(segment_softmax(scores, offsets), expected)
     assert torch.isfinite(segment_logsumexp(scores, offsets)).all()
+
+
+def test_float32_sums_of_a_million_rows_are_accurate():
+    x = torch.rand(1_000_000, 1, generator=torch.Generator().manual_seed(0))
+    offsets = torch.tensor([0, 5, 1_000_000])
+    expected = torch.stack([part.double().sum(dim=0) for part in parts(x, offsets)])
+    torch.testing.assert_close(segment_sum(x, offsets).double(), expected, rtol=1e-6, atol=0)
+    total = segment_softmax(x, offsets)[5:].double().sum()
+    assert total.item() == pytest.approx(1, abs=1e-5)
 
 
 def test_ties_go_to_the_first_row():
@@ -163,7 +174,7 @@ def test_blocks_cover_all_samples_in_order_and_split_none(lengths, rows):
     for samples, where in blocks:
         assert (where.start, where.stop) == (offsets[samples.start], offsets[samples.stop])
         assert where.stop - where.start <= rows or samples.stop - samples.start == 1
-    for (_, here), (following, _) in zip(blocks[:-1], blocks[1:], strict=True):
+    for (_, here), (following, _) in itertools.pairwise(blocks):
         with_next = here.stop - here.start + lengths[following.start]
         assert with_next > rows  # no block could have taken one sample more
 

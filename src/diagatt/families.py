@@ -43,7 +43,7 @@ class Family:
         raise NotImplementedError
 
     def scale(self, y: Tensor, weights: Tensor) -> float:
-        """Size of the loss in the units of y²: what a penalty on dimensionless scores must match."""
+        """Size of the loss in units of y², which a penalty on dimensionless scores must match."""
         return 1.0
 
     def curvature_bound(self) -> float | None:
@@ -106,7 +106,8 @@ class Gaussian(Family):
     def scale(self, y, weights):  # noqa: D102
         mean = (weights * y).sum() / weights.sum()
         variance = float((weights * (y - mean) ** 2).sum() / weights.sum())
-        return variance if variance > 0 else 1.0
+        # A constant y has no variance but what rounding leaves.
+        return variance if variance > 1e-24 * float(mean) ** 2 else 1.0
 
 
 class Bernoulli(Family):

@@ -72,7 +72,7 @@ def _stored_digest(path: Path, content: bytes) -> str:
         digest = _metadata(content)["sha256"]
     except (struct.error, ValueError, KeyError, TypeError) as error:
         raise ModelFileError(
-            f"{path} is not a readable diagatt file (truncated, damaged or foreign): restore a copy."
+            f"{path} is not a readable diagatt file (truncated, damaged, foreign): restore a copy."
         ) from error
     if not isinstance(digest, str) or len(digest) != 64:
         raise ModelFileError(f"{path} is damaged: its checksum is unreadable; restore a copy.")

@@ -31,7 +31,7 @@ class SavedToFile:
         """
         from diagatt import __version__
 
-        check_is_fitted(self)  # type: ignore[arg-type]
+        check_is_fitted(self)
         tensors, fitted = {}, {}
         for name, value in _fitted_attributes(self).items():
             if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":

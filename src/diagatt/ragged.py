@@ -87,7 +87,7 @@ class RaggedRows(Sequence):
 
         One sample of one list is packed without a copy.
         """
-        matrices = []
+        matrices: list[np.ndarray] = []
         for i, sample in enumerate(samples):
             matrix = _as_float_matrix(sample, f"sample {i}")
             if matrices and matrix.shape[1] != matrices[0].shape[1]:
@@ -223,7 +223,7 @@ class RaggedRows(Sequence):
         return cls(flat.reshape(len(rows), width), offsets)
 
     @classmethod
-    def from_torch(cls, tensor: torch.Tensor) -> RaggedRows:
+    def from_torch(cls, tensor: Any) -> RaggedRows:
         """Pack a dense ``(n, p, d)`` or ``(n, d)`` tensor, or a jagged nested tensor."""
         if tensor.is_nested:
             if tensor.layout is torch.jagged:

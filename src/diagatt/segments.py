@@ -14,6 +14,8 @@ from torch import Tensor
 
 # A block of rows and its product with W stay in the second-level cache of common processors.
 BLOCK_ROWS = 8192
+# Rows beyond which a sample's float32 numbers are summed in float64.
+LONG_SAMPLE = 8192
 
 
 def sample_of_row(offsets: Tensor) -> Tensor:
@@ -29,6 +31,8 @@ def spread(per_sample: Tensor, offsets: Tensor) -> Tensor:
 
 def segment_sum(x: Tensor, offsets: Tensor) -> Tensor:
     """Sum over the rows of each sample, (N, …) → (n, …)."""
+    if x.dtype is torch.float32 and bool((offsets.diff() > LONG_SAMPLE).any()):
+        return segment_sum(x.double(), offsets).float()  # one by one, small terms would be lost
     return torch.segment_reduce(x.contiguous(), "sum", offsets=offsets, axis=0)
 
 
@@ -102,7 +106,7 @@ def sample_blocks(offsets: Tensor, rows: int = BLOCK_ROWS) -> Iterator[tuple[sli
 def map_blocks(
     function: Callable[..., Tensor], values: Tensor, offsets: Tensor, *per_sample: Tensor
 ) -> Tensor:
-    """``function(values, offsets, *per_sample)`` block by block: the memory of one block of rows."""
+    """``function(values, offsets, *per_sample)`` block by block, in the memory of one block."""
     parts = [
         function(
             values[rows],
@@ -131,7 +135,7 @@ def quadratic_scores(values: Tensor, query_key: Tensor) -> Tensor:
 
 
 def weighted_gram(values: Tensor, weights: Tensor) -> Tensor:
-    r""":math:`Σ_j c_{jr}\, x_j^\top x_j` for every column r of the weights, (R, d, d), in blocks."""
+    r""":math:`Σ_j c_{jr}\, x_j^\top x_j` for every column r of the weights, (R, d, d)."""
     d, heads = values.shape[1], weights.shape[1]
     gram = values.new_zeros(heads, d, d)
     buffer = values.new_empty(min(BLOCK_ROWS, len(values)), d)

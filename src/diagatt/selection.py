@@ -59,9 +59,9 @@ def select(
         loss on the others.
     """
     folds = list(splits(n_samples, scheme, seed))
-    report = []
+    report: list[dict[str, Any]] = []
     for candidate in candidates:
         losses = [float(loss(candidate, train, held_out)) for train, held_out in folds]
         report.append({"candidate": candidate, "loss": float(np.mean(losses)), "folds": losses})
-    finite = [r["loss"] if np.isfinite(r["loss"]) else np.inf for r in report]
-    return candidates[int(np.argmin(finite))], report
+    means = np.array([r["loss"] for r in report])
+    return candidates[int(np.argmin(np.where(np.isfinite(means), means, np.inf)))], report

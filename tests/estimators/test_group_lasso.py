@@ -26,7 +26,7 @@ def objective(kind, y, coef, intercept, alpha):
     return WEIGHTS @ loss(kind, y, z) + alpha * np.linalg.norm(coef, axis=1).sum()
 
 
-def fista(kind, y, alpha, steps=20000):
+def fista(kind, y, alpha, steps=5000):
     """Accelerated proximal gradient on coefficients and intercept; independent of skglm."""
     design = np.hstack([PADDED, np.ones((70, 1))])
     step = 1 / np.linalg.norm(np.sqrt(WEIGHTS)[:, None] * design, 2) ** 2

@@ -72,7 +72,7 @@ def _top_candidates_by_sorting(scores: Tensor, offsets: Tensor, K: int) -> tuple
 
 def joint_log_weights(best: Tensor, rows: Tensor, distinct: bool = True) -> Tensor:
     """Unnormalized log P of every assignment of candidates to heads, (n, K, …, K), R axes."""
-    n, R, K = best.shape
+    n, R, _ = best.shape
     total = best.new_zeros((n,) + (1,) * R)
     for k in range(R):
         total = total + along(best[:, k], k, R)

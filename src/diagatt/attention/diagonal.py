@@ -30,7 +30,7 @@ from diagatt.segments import (
 )
 
 # What a row is lengthened by before it is scored: nothing; a constant 1, which gives the score an
-# affine term; or a 1 and the mean row of its sample, which lets scores compare a row to its company.
+# affine term; or a 1 and the mean row of its sample, so that scores compare a row to its company.
 SCORE_FORMS = ("quadratic", "affine", "contextual")
 COUPLINGS = ("independent", "distinct")
 
@@ -174,7 +174,7 @@ class DiagonalAttention(nn.Module):
         """ψ, (N, R): equation (diag_score)."""
         factors = self.query_key.factors()
         dim = score_dimension(self.n_features, self.score_form)
-        if factors is not None and 2 * self.query_key.rank < dim:
+        if factors is not None and 2 * factors[0].shape[-1] < dim:
             raw = self._factored_scores(values, offsets, *factors)
         else:
             raw = row_scores(values, offsets, self.query_key.matrix())

@@ -47,7 +47,7 @@ class FullQueryKey(nn.Module):
 
 
 class FactoredQueryKey(nn.Module):
-    """W = W_Q W_Kᵀ with W_Q, W_K of shape (D, d′): low rank when d′ < D, the paper's when d′ = D."""
+    """W = W_Q W_Kᵀ with W_Q, W_K of shape (D, d′): low rank if d′ < D, the paper's if d′ = D."""
 
     def __init__(self, n_heads: int, dim: int, rank: int | None = None) -> None:
         super().__init__()

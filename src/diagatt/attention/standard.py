@@ -79,6 +79,17 @@ class StandardAttention(nn.Module):
         self.intercept = nn.Parameter(torch.zeros(n_outputs))
         self.reset_parameters(1.0, torch.Generator().manual_seed(0))
 
+    @classmethod
+    def from_arrays(
+        cls, query_key: Tensor, value: Tensor, intercept: Tensor, memory_limit: float = 2**30
+    ) -> StandardAttention:
+        """Make a module with given W (R, d, d), V (R, p, d, K) and b (K,)."""
+        heads, n_rows, d, n_outputs = value.shape
+        module = cls(d, n_rows, heads, n_outputs, memory_limit).to(value)
+        parts = (query_key, torch.eye(d).expand(heads, d, d), value, intercept)  # W = W·I
+        module.load_state_dict(dict(zip(module.state_dict(), parts, strict=True)))
+        return module
+
     @torch.no_grad()
     def reset_parameters(self, scale: float, generator: torch.Generator) -> None:
         """Draw W_Q and W_K from N(0, scale²/d); values and intercept start at zero."""

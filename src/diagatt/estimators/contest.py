@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 # Samples that the contestants train on; the winner is refitted on all.
-CONTEST_SAMPLES = 8000
+CONTEST_SAMPLES = 4000
 POLISH_EPOCHS = 10
 POLISH_RATE = 1e-3
 

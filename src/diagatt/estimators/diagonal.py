@@ -17,7 +17,7 @@ from diagatt.estimators.base import RowsEstimator, validate_covariates, validate
 from diagatt.estimators.criteria import unevenness
 from diagatt.estimators.diagonal_fit import fit_diagonal
 from diagatt.estimators.presets import get_preset
-from diagatt.estimators.settings import check_settings
+from diagatt.estimators.settings import check_lengths, check_settings
 from diagatt.estimators.summary import Certainty, Summary, coefficient
 from diagatt.families import Family, check_response, get_family
 from diagatt.ragged import RaggedRows
@@ -177,7 +177,7 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
             )
 
     def _problem(self, family: Family, rows, y, weights, Z, n_outputs) -> Problem:
-        dtype = torch.float32 if (self.dtype or rows.dtype) == np.float32 else torch.float64
+        dtype = torch.float32 if np.dtype(self.dtype or rows.dtype) == np.float32 else torch.float64
         values, offsets = rows.to_torch(self.device, dtype)
         y, weights, Z = (torch.as_tensor(a).to(self.device, dtype) for a in (y, weights, Z))
         return Problem(family, values, offsets, y, weights, Z, n_outputs)
@@ -197,8 +197,15 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
             )
         return self.to_module()
 
+    def _validate_rows(self, X: Any, *, reset: bool) -> RaggedRows:
+        rows = super()._validate_rows(X, reset=reset)
+        if not reset and self.coupling_ == "distinct":
+            check_lengths(rows, self.n_heads_)
+        return rows
+
     # ------------------------------------------------------------------ what the fit says
 
+    @torch.random.fork_rng(devices=[])  # a new module draws numbers that are not used
     def to_module(self) -> DiagonalAttention:
         """The fitted model as a torch module (M·R heads if M restarts were averaged)."""
         check_is_fitted(self)

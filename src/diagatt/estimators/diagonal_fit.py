@@ -47,6 +47,7 @@ class Fitted:
     selection: list[dict[str, Any]] = field(default_factory=list)
 
 
+@torch.random.fork_rng(devices=[])  # seeds are our own; the user's generator stays as it is
 def fit_diagonal(estimator: _DiagAtt, problem: Problem, seed: int, start: Any = None) -> Fitted:
     """Fit with the asked number of heads, or with the number that `selection` chooses."""
     if estimator.n_heads != "auto":

@@ -79,10 +79,7 @@ class _Gated(Competitor):
         module = GatedAttention(problem.n_features, self.n_hidden, problem.n_outputs)
         module.to(problem.values)
         module.reset_parameters(self.init_scale, torch.Generator().manual_seed(seed))
-        names = set(ModuleSettings.__dataclass_fields__) - {"max_epochs", "ridge"}
-        settings = {name: getattr(self, name) for name in names}
-        settings |= {"max_epochs": self.max_epochs_, "ridge": self.ridge_}
-        self.history_ = train_module(module, problem, ModuleSettings(**settings), seed)
+        self.history_ = train_module(module, problem, ModuleSettings.of(self), seed)
         self.n_iter_ = len(self.history_)
         for name, tensor in module.state_dict().items():
             setattr(self, f"{name}_", tensor.cpu().numpy())

@@ -50,14 +50,7 @@ class _MDSP(Competitor):
 
     @classmethod
     def stopped(cls, **parameters: Any) -> Self:
-        """Make the estimator that stops after a few small steps, as the paper's seems to have.
-
-        Examples
-        --------
-        >>> from diagatt.estimators.mdsp import MDSPRegressor
-        >>> MDSPRegressor.stopped(alpha="auto").max_steps
-        10
-        """
+        """Make the estimator that stops after a few small steps, as the paper's seems to have."""
         return cls(**{**STOPPED, **parameters})
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -131,10 +124,7 @@ class _MDSP(Competitor):
     def locate(self, X: Any, y: Any = None) -> np.ndarray:
         """Rows whose own coefficients have the largest norms (equation localization_mdsp).
 
-        Returns
-        -------
-        array of shape (n_samples, n_located), int
-            -1 where a sample has fewer rows.
+        Shape (n_samples, n_located); -1 where a sample has fewer rows.
         """
         fit, offsets = self._fit_new(X, y)
         return top_rows(fit.coefficients.norm(dim=1).numpy(), offsets, self.n_located)
@@ -176,13 +166,10 @@ class MDSPRegressor(_MDSP, CompetitorRegressor):
     gamma_ : array of shape (p, d)
     alpha_ : float
         The value in use.
-    n_rows_ : int
-        p, rows of the longest training sample.
-    n_iter_ : int
-    history_ : list of float
-        Objective before the first step and after each.
-    selection_ : list of dicts
-        Held-out loss of every value tried.
+    n_rows_, n_iter_ : int
+        p, rows of the longest training sample, and steps done.
+    history_, selection_ : list of float, list of dicts
+        Objective before the first step and after each; held-out loss of every value tried.
 
     Examples
     --------
@@ -240,8 +227,8 @@ class MDSPClassifier(_MDSP, CompetitorClassifier):
         unknown = np.flatnonzero(~np.isin(labels, self.classes_))
         if len(unknown):
             raise ValueError(
-                f"y[{unknown[0]}] = {labels[unknown].tolist()[0]!r} is none of the classes of the training "
-                f"samples, {self.classes_.tolist()}."
+                f"y[{unknown[0]}] = {labels[unknown].tolist()[0]!r} is none of the classes of the "
+                f"training samples, {self.classes_.tolist()}."
             )
         return np.searchsorted(self.classes_, labels).astype(np.float64)
 

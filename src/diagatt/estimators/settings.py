@@ -61,10 +61,15 @@ def _check_heads(estimator: _DiagAtt, rows: RaggedRows) -> None:
         return
     if isinstance(heads, bool) or not isinstance(heads, int | np.integer) or heads < 1:
         raise ValueError(f"n_heads must be a positive integer or 'auto', got {heads!r}.")
-    if estimator.coupling == "distinct" and heads > rows.lengths.min():
-        short = int(np.argmin(rows.lengths))
+    if estimator.coupling == "distinct":
+        check_lengths(rows, int(heads), "lower n_heads, drop short samples, or set ")
+
+
+def check_lengths(rows: RaggedRows, heads: int, advice: str = "drop short samples, or fit with "):
+    """Refuse samples that have fewer rows than heads that need distinct rows."""
+    if heads > rows.lengths.min():
+        short = int(np.argmax(rows.lengths < heads))
         raise ValueError(
             f"n_heads={heads} heads need {heads} distinct rows, but sample {short} has "
-            f"{rows.lengths[short]}: lower n_heads, drop short samples, or set "
-            "coupling='independent'."
+            f"{rows.lengths[short]}: {advice}coupling='independent'."
         )

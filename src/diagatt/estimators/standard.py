@@ -84,32 +84,22 @@ class _StdAtt(Competitor):
         return {"n_rows_": int(problem.offsets.diff().max())}
 
     def _train(self, problem: Problem, seed: int, memo: dict) -> None:
-        module = self._new_module(problem.n_features, problem.n_outputs).to(problem.values)
+        module = StandardAttention(
+            *(problem.n_features, self.n_rows_, self.n_heads_, problem.n_outputs),
+            memory_limit=self.memory_limit,
+        ).to(problem.values)
         module.reset_parameters(self.init_scale, torch.Generator().manual_seed(seed))
-        names = set(ModuleSettings.__dataclass_fields__) - {"max_epochs"}
-        settings = {name: getattr(self, name) for name in names}
-        settings["max_epochs"] = self.max_epochs_
-        self.history_ = train_module(module, problem, ModuleSettings(**settings), seed)
+        self.history_ = train_module(module, problem, ModuleSettings.of(self), seed)
         self.n_iter_ = len(self.history_)
         self.query_key_ = module.matrix().detach().cpu().numpy()  # (R, d, d)
         self.value_ = module.value.detach().cpu().numpy()  # (R, p, d, K)
         self.intercept_ = module.intercept.detach().cpu().numpy()  # (K,)
 
-    def _new_module(self, n_features: int, n_outputs: int) -> StandardAttention:
-        return StandardAttention(
-            n_features, self.n_rows_, self.n_heads_, n_outputs, self.memory_limit
-        )
-
     def to_module(self) -> StandardAttention:
         """The fitted model as a torch module."""
-        module = self._new_module(self.value_.shape[2], self.value_.shape[3])
-        module.to(device=self.device, dtype=torch.from_numpy(self.value_).dtype)
-        with torch.no_grad():
-            module.query.copy_(torch.from_numpy(self.query_key_))
-            module.key.copy_(torch.eye(module.n_features))  # W = W·I
-            module.value.copy_(torch.from_numpy(self.value_))
-            module.intercept.copy_(torch.from_numpy(self.intercept_))
-        return module
+        arrays = (self.query_key_, self.value_, self.intercept_)
+        W, V, b = (torch.from_numpy(array).to(self.device) for array in arrays)
+        return StandardAttention.from_arrays(W, V, b, self.memory_limit)
 
     def _predictor(self, values: Tensor, offsets: Tensor) -> Tensor:
         check_lengths(self, offsets, self.n_rows_, "one line of its value matrix")
@@ -120,10 +110,7 @@ class _StdAtt(Competitor):
     def locate(self, X: Any) -> np.ndarray:
         """Rows of interest: of each head the ⌊n_located/R⌋ rows of C_r with the largest norms.
 
-        Returns
-        -------
-        array of shape (n_samples, n_located), int
-            The union over heads (supplement S7.3); -1 where it is smaller.
+        The union over heads (supplement S7.3), (n_samples, n_located); -1 where it is smaller.
         """
         values, offsets = self._packed(X)
         check_lengths(self, offsets, self.n_rows_, "one line of its value matrix")
@@ -181,9 +168,8 @@ class StdAttRegressor(_StdAtt, CompetitorRegressor):
     intercept_ : array of shape (1,)
     n_rows_ : int
         p, rows of the longest training sample.
-    n_heads_, max_epochs_, n_iter_ : int
-    history_, selection_ : list of dicts
-        Loss of every epoch; held-out loss of every candidate.
+    n_heads_, max_epochs_, n_iter_, history_, selection_
+        The values in use, and the losses of all epochs and of all candidates.
 
     Examples
     --------

@@ -9,6 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from diagatt.solvers.glm import OVERFLOW, DivergedError
+
 COVARIANCES = ("full", "tied", "diagonal", "low_rank")
 # Smallest variance that is believed, relative to the largest.
 FLOOR = 1e-8
@@ -74,6 +76,8 @@ def lifted_above_floor(C: Tensor, floor: float | None = None) -> Tensor:
 
     The floor is relative to the largest eigenvalue if it is not given.
     """
+    if not bool(torch.isfinite(C).all()):
+        raise DivergedError(OVERFLOW)
     values, vectors = torch.linalg.eigh((C + C.T) / 2)
     if floor is None:
         largest = float(values[-1])

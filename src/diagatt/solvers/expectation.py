@@ -186,7 +186,7 @@ class Expectation:
         weight = torch.exp(total - peak[sample])
         mass = segment_sum(weight[:, None], offsets)[:, 0]
         w = problem.weights[samples]
-        evidence = peak + mass.log() - offsets.diff().log()
+        evidence = peak + mass.log() - offsets.diff().to(mass.dtype).log()
         sums.log_likelihood += float((w * evidence).sum())
         r = weight / mass[sample]
         # Only rows that carry weight go on: most do not, and as denormal numbers they are slow.

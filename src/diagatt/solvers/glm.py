@@ -10,6 +10,11 @@ from torch import Tensor
 
 from diagatt.families import Family
 
+OVERFLOW = (
+    "the squares of the features overflow: standardize the rows, for example with scikit-learn's "
+    "StandardScaler on X.values."
+)
+
 
 class DivergedError(RuntimeError):
     """The loss is no longer a finite number."""
@@ -63,10 +68,7 @@ def fit_glm(
         gradient = F.T @ (w[:, None] * family.gradient(y, z)) + ridge * beta  # (P, K)
         hessian = _hessian(F, w[:, None, None] * family.curvature(y, z), ridge)
         if not bool(torch.isfinite(hessian).all()):
-            raise DivergedError(
-                "the squares of the features overflow: standardize the rows, for example with "
-                "scikit-learn's StandardScaler on X.values."
-            )
+            raise DivergedError(OVERFLOW)
         step = -_solve(hessian, gradient.flatten()).reshape(beta.shape)
         gain = -(gradient * step).sum()  # twice what the quadratic model promises
         scale = 1.0

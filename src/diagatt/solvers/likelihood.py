@@ -155,7 +155,7 @@ class EM:
         schedule = supervision or []
         history: list[dict[str, float]] = []
         step, best, kept = 1.0, -torch.inf, None
-        with progress_bar("EM", iterations, self.settings.verbose) as advance:
+        with progress_bar("EM", None, self.settings.verbose) as advance:
             for iteration in range(iterations):
                 strength = schedule[iteration] if iteration < len(schedule) else 1.0
                 expected = self.expect(model, strength)

@@ -95,25 +95,36 @@ class MDSPFit:
         self.gamma = self._first_gamma(float(lipschitz.mean())) if gamma is None else gamma
         self.coefficients = self.gamma[self.position]  # (N, D): all samples start at γ
         self.z, self.penalty = self._measure()
-        self.history = [self.objective()]
+        self.history = [float(self.objectives().sum())]
 
     def run(self) -> MDSPFit:
-        """Alternate until the objective hardly falls, or `max_steps` are done."""
+        """Alternate until the objective hardly falls, or `max_steps` are done.
+
+        With γ given, samples have nothing to do with each other and each stops on its own.
+        """
+        before = self.objectives()
         for _ in range(self.settings.max_steps):
             self.descend()
             if self.learns_gamma:
                 self.move_gamma()
             self.z, self.penalty = self._measure()
-            self.history.append(self.objective())
-            gain = self.history[-2] - self.history[-1]
-            if gain <= self.settings.tolerance * max(abs(self.history[-1]), 1e-30):
+            after = self.objectives()
+            self.history.append(float(after.sum()))
+            if self.learns_gamma:
+                is_done = (before - after).sum() <= self.settings.tolerance * after.sum()
+            else:
+                done = before - after <= self.settings.tolerance * after  # (n,)
+                self.step = torch.where(done, 0, self.step)  # a step of size 0 moves nothing
+                is_done = done.all()
+            if bool(is_done):
                 break
+            before = after
         return self
 
-    def objective(self) -> float:
-        """Loss and penalty, summed over samples, at the present coefficients and centres."""
-        loss = self.problem.family.loss(self.problem.y, self.z).double().sum()
-        return float(loss) + self.settings.alpha * self.penalty
+    def objectives(self) -> Tensor:
+        """Loss and penalty of every sample at the present coefficients and centres, (n,)."""
+        loss = self.problem.family.loss(self.problem.y, self.z).double()
+        return loss + self.settings.alpha * self.penalty
 
     def descend(self) -> None:
         """One proximal gradient step of every sample, in place, in blocks of rows."""
@@ -149,17 +160,17 @@ class MDSPFit:
         step = 1 / max(mean_lipschitz, 1e-30) if step is None else step
         return -step * pooled / problem.n_samples
 
-    def _measure(self) -> tuple[Tensor, float]:
-        """Linear predictors ⟨X_i, C_i⟩, (n, K), and Σ min{‖C_ij − γ_j‖₁, ‖C_ij‖₁}."""
-        problem, penalty = self.problem, 0.0
+    def _measure(self) -> tuple[Tensor, Tensor]:
+        """Linear predictors ⟨X_i, C_i⟩, (n, K), and Σ_j min{‖C_ij − γ_j‖₁, ‖C_ij‖₁}, (n,)."""
+        problem = self.problem
+        penalty = problem.values.new_empty(len(problem.values), dtype=torch.float64)
         effects = problem.values.new_empty(len(problem.values), problem.n_outputs)
         for rows in self._blocks():
             lines = self.coefficients[rows]  # (B, d·K)
-            near, far = self._distances(rows)
-            penalty += float(torch.minimum(near, far).double().sum())
+            penalty[rows] = torch.minimum(*self._distances(rows)).double()
             lines = lines.unflatten(1, (problem.n_features, problem.n_outputs))
             effects[rows] = (problem.values[rows][:, :, None] * lines).sum(dim=1)
-        return segment_sum(effects, problem.offsets), penalty
+        return segment_sum(effects, problem.offsets), segment_sum(penalty, problem.offsets)
 
     def _distances(self, rows: slice) -> tuple[Tensor, Tensor]:
         lines = self.coefficients[rows]

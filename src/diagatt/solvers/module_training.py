@@ -41,6 +41,12 @@ class ModuleSettings:
     score_ridge: float = 0.0
     verbose: bool = False
 
+    @classmethod
+    def of(cls, estimator: Any) -> ModuleSettings:
+        """Parameters of an estimator; where it has tuned one, the value in use."""
+        names = cls.__dataclass_fields__
+        return cls(**{n: getattr(estimator, f"{n}_", getattr(estimator, n)) for n in names})
+
     def penalty(self, module: BlockModule, problem: Problem) -> Tensor:
         """Ridge on values and, in units of the loss, on scores; beside the mean loss."""
         total = module.penalty(self.ridge, self.score_ridge * problem.scale)

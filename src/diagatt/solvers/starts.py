@@ -183,10 +183,8 @@ def _theory_covariance(em: EM, response_start: LatentRows, C0: Tensor) -> Tensor
     """Covariance whose score is the theory's separating matrix for rows that the response names."""
     expected = em.expect(response_start)
     moments = em.head_moments(expected)[0]
-    A1 = moments.coefficients()
+    A1, C1 = gaussian_of(moments)
     mean = A1[:, 0] if A1.shape[1] else C0.new_zeros(len(C0))
-    C1 = moments.residual(A1) / moments.count
-    C1 = (C1 + C1.T) / 2  # sums in blocks leave rounding behind
     A0 = response_start.rows.A[0]
     mean0 = A0[:, 0] if A0.shape[1] else C0.new_zeros(len(C0))
     try:

@@ -1,0 +1,371 @@
+"""Bad input: an error that says what, where and what to do."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.exceptions import NotFittedError
+
+from diagatt import DiagAttClassifier, DiagAttRegressor, RaggedRows
+from diagatt.solvers.training import DivergedError
+
+# Short fits need not find a row; what is tested here is something else.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::diagatt.estimators.diagonal.NoRowOfInterestWarning"
+)
+
+D = 3
+
+
+def samples(n=20, seed=0):
+    rng = np.random.default_rng(seed)
+    X = [rng.normal(size=(rng.integers(2, 5), D)) for _ in range(n)]
+    return X, np.array([sample[0].sum() for sample in X])
+
+
+def fitted():
+    return DiagAttRegressor(solver="gradient", random_state=0).fit(*samples())
+
+
+def spoiled(sample, row, value):
+    X, _ = samples()
+    X[sample][row, 1] = value
+    return X
+
+
+# ---------------------------------------------------------------------- samples
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_numbers_that_are_not_finite_are_located(value, dtype):
+    kind = "NaN" if np.isnan(value) else "infinity"
+    message = rf"sample 7, row 1 contains {kind}: drop the row or impute it"
+    X = [sample.astype(dtype) for sample in spoiled(7, 1, value)]
+    with pytest.raises(ValueError, match=message):
+        DiagAttRegressor().fit(X, samples()[1])
+    model = fitted()
+    for method in (model.predict, model.locate, model.attention, model.transform, model.scores):
+        with pytest.raises(ValueError, match=message):
+            method(X)
+
+
+def test_opposite_infinities_do_not_hide_each_other():
+    X = spoiled(3, 0, np.inf)
+    X[9][1, 1] = -np.inf
+    with pytest.raises(ValueError, match="sample 3, row 0 contains infinity"):
+        DiagAttRegressor().fit(X, samples()[1])
+
+
+def test_finite_numbers_whose_sum_overflows_are_not_called_infinite():
+    X = RaggedRows.from_samples([np.full((3, 1), 1e308), np.full((2, 1), 1e308)])
+    DiagAttRegressor()._validate_rows(X, reset=True)
+
+
+def test_not_finite_in_one_row_samples_and_responses():
+    X, y = np.zeros((4, 2)), np.arange(4.0)
+    with pytest.raises(ValueError, match="X contains NaN"):
+        DiagAttRegressor().fit(np.where(np.eye(4, 2), np.nan, 0.0), y)
+    with pytest.raises(ValueError, match=r"y contains (NaN|infinity)"):
+        DiagAttRegressor().fit(X, [0.0, 1.0, np.inf, 2.0])
+
+
+BAD_SAMPLES = {
+    "empty sample": (
+        lambda: [np.zeros((2, D)), np.zeros((0, D))],
+        "sample 1 has no rows: every sample needs at least one row; drop it",
+    ),
+    "empty list": (lambda: [], r"list of samples is empty: pass at least one \(p, d\) matrix"),
+    "empty tuple": (lambda: (), r"list of samples is empty: pass at least one \(p, d\) matrix"),
+    "empty 3-D array": (lambda: np.zeros((0, 2, D)), "holds no sample: pass at least one"),
+    "differing d": (
+        lambda: [np.zeros((2, D)), np.zeros((2, D + 1))],
+        "sample 1 has 4 features, sample 0 has 3: all samples need the same number",
+    ),
+    "a vector among matrices": (
+        lambda: [np.zeros((2, D)), np.zeros(D)],
+        r"sample 1 must be a 2-D array \(rows × features\), got 1-D",
+    ),
+    "strings": (
+        lambda: [np.array([["a", "b"]]), np.array([["c", "d"]])],
+        "sample 0 is not numeric .*: pass real numbers",
+    ),
+    "objects": (
+        lambda: [np.zeros((1, 2)), np.array([[1, "b"]], dtype=object)],
+        "sample 1 is not a matrix of numbers",
+    ),
+    "complex": (
+        lambda: [np.zeros((1, 2)), np.array([[1, 2j]])],
+        "Complex data not supported: sample 1 is complex; pass real numbers",
+    ),
+    "no features": (lambda: [np.zeros((2, 0)), np.zeros((1, 0))], "has 0 features"),
+    "four axes": (lambda: np.zeros((2, 2, 2, 2)), "[Ff]ound array with dim 4"),
+}
+
+
+@pytest.mark.parametrize("estimator", [DiagAttRegressor, DiagAttClassifier])
+@pytest.mark.parametrize("case", BAD_SAMPLES)
+def test_what_is_not_a_list_of_matrices_is_refused(case, estimator):
+    make, message = BAD_SAMPLES[case]
+    with pytest.raises(ValueError, match=message):
+        estimator().fit(make(), [0, 1])
+
+
+@pytest.mark.parametrize("method", ["predict", "locate", "attention", "transform", "scores"])
+def test_another_number_of_features_is_refused(method):
+    with pytest.raises(ValueError, match="X has 5 features, but DiagAttRegressor is expecting 3"):
+        getattr(fitted(), method)([np.zeros((2, 5))])
+
+
+@pytest.mark.parametrize("method", ["predict", "locate", "attention", "transform", "scores"])
+@pytest.mark.parametrize("make", [np.asarray, torch.as_tensor, np.ndarray.tolist])
+def test_a_single_matrix_where_a_list_was_meant(method, make):
+    one = samples()[0][0]
+    with pytest.raises(ValueError, match=r"For a single sample pass a list: \[X\]"):
+        getattr(fitted(), method)(make(one))
+    assert len(getattr(fitted(), method)([one])) == 1
+
+
+@pytest.mark.parametrize(
+    "method", ["predict", "locate", "attention", "transform", "scores", "restart_agreement"]
+)
+def test_nothing_works_before_fit(method):
+    with pytest.raises(NotFittedError, match="is not fitted yet"):
+        getattr(DiagAttRegressor(), method)(samples()[0])
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function"])
+def test_no_classifier_works_before_fit(method):
+    with pytest.raises(NotFittedError, match="is not fitted yet"):
+        getattr(DiagAttClassifier(), method)(samples()[0])
+
+
+# ---------------------------------------------------------------------- responses
+
+
+@pytest.mark.parametrize("estimator", [DiagAttRegressor, DiagAttClassifier])
+def test_responses_of_another_number(estimator):
+    X, y = samples()
+    with pytest.raises(ValueError, match="X has 20 samples, y has 19 responses"):
+        estimator().fit(X, y[1:])
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        estimator().fit(X, None)
+
+
+@pytest.mark.parametrize(
+    ("family", "value", "message"),
+    [
+        (
+            "poisson",
+            -1.0,
+            r"y\[4\] = -1 is outside the range of the poisson family \(0 or positive",
+        ),
+        ("gamma", 0.0, r"y\[4\] = 0 is outside the range of the gamma family \(positive\): choose"),
+    ],
+)
+def test_responses_outside_the_range_of_the_family(family, value, message):
+    X, y = samples()
+    y = np.abs(y) + 1
+    y[4] = value
+    with pytest.raises(ValueError, match=message):
+        DiagAttRegressor(family=family).fit(X, y)
+
+
+@pytest.mark.parametrize("labels", [np.zeros(20), np.array(["yes"] * 20)])
+def test_one_class_only(labels):
+    with pytest.raises(ValueError, match=r"one class only \(.*\): a classifier needs at least two"):
+        DiagAttClassifier().fit(samples()[0], labels)
+
+
+def test_one_class_that_counts():
+    labels = np.array([0] * 19 + [1])
+    weights = np.array([1.0] * 19 + [0])
+    with pytest.raises(ValueError, match="one class only"):
+        DiagAttClassifier().fit(samples()[0], labels, sample_weight=weights)
+
+
+def test_numbers_as_classes():
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        DiagAttClassifier().fit(*samples())
+
+
+def test_responses_that_are_no_numbers():
+    X, y = samples()
+    with pytest.raises(ValueError, match="Complex data not supported"):
+        DiagAttRegressor().fit(X, y + 1j)
+    with pytest.raises(ValueError, match="could not convert string"):
+        DiagAttRegressor().fit(X, ["a"] * 20)
+
+
+# ---------------------------------------------------------------------- weights, covariates
+
+
+@pytest.mark.parametrize("estimator", [DiagAttRegressor, DiagAttClassifier])
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (
+            [1.0] * 5 + [-0.5] + [1.0] * 14,
+            r"sample_weight\[5\] = -0.5 is negative: weights are ≥ 0",
+        ),
+        ([0.0] * 20, "all sample weights are zero: at least one sample must count"),
+        ([1.0] * 19, "sample_weight has 19 entries, X has 20 samples"),
+        ([1.0] * 19 + [np.nan], "sample_weight contains NaN"),
+        (np.ones((20, 2)), "Sample weights must be 1D"),
+    ],
+)
+def test_bad_weights(estimator, weights, message):
+    X, y = samples()
+    with pytest.raises(ValueError, match=message):
+        estimator().fit(X, (y > 0).astype(int), sample_weight=weights)
+
+
+def test_bad_covariates():
+    X, y = samples()
+    model = DiagAttRegressor(solver="gradient")
+    with pytest.raises(ValueError, match="covariates have 3 lines, X has 20 samples"):
+        model.fit(X, y, covariates=np.zeros((3, 1)))
+    with pytest.raises(ValueError, match="covariates contains NaN"):
+        model.fit(X, y, covariates=np.full((20, 1), np.nan))
+    model.fit(X, y, covariates=y[:, None] ** 2)
+    for other in (None, np.zeros((20, 2))):
+        with pytest.raises(ValueError, match=r"fitted with 1 covariates, got [02]: pass the same"):
+            model.predict(X, other)
+
+
+# ---------------------------------------------------------------------- settings
+
+
+@pytest.mark.parametrize("heads", [0, -1, 1.5, True, "many"])
+def test_impossible_numbers_of_heads(heads):
+    with pytest.raises(
+        ValueError, match=f"n_heads must be a positive integer or 'auto', got {heads!r}"
+    ):
+        DiagAttRegressor(heads).fit(*samples())
+
+
+def test_more_heads_than_rows_when_rows_must_be_distinct():
+    X, y = samples()
+    X[6] = X[6][:1]
+    with pytest.raises(ValueError, match="need 2 distinct rows, but sample 6 has 1: lower n_heads"):
+        DiagAttRegressor(2).fit(X, y)
+    DiagAttRegressor(2, coupling="independent", solver="gradient", random_state=0).fit(X, y)
+
+
+@pytest.mark.parametrize("method", ["predict", "locate", "attention", "transform"])
+def test_new_samples_shorter_than_the_heads_of_distinct_rows(method):
+    X, y = samples()
+    model = DiagAttRegressor(2, solver="gradient", random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="need 2 distinct rows, but sample 1 has 1: drop short"):
+        getattr(model, method)([X[0], X[1][:1], X[2][:1]])
+
+
+@pytest.mark.parametrize("estimator", [DiagAttRegressor, DiagAttClassifier])
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("family", "cauchy", r"unknown family 'cauchy': choose one of \['bernoulli'"),
+        ("solver", "magic", r"unknown solver 'magic': choose one of \['auto'"),
+        ("optimizer", "sgd", r"unknown optimizer 'sgd': choose one of \['auto'"),
+        ("score_form", "cubic", r"unknown score_form 'cubic': choose one of \['quadratic'"),
+        ("coupling", "loose", r"unknown coupling 'loose': choose one of \['independent'"),
+        ("parameterization", "sparse", "unknown parameterization 'sparse': choose one of"),
+        ("init", "warm", r"unknown init 'warm': choose one of \['pooled'"),
+        ("dtype", "float16", "unknown dtype 'float16': choose one of"),
+        ("temperature", 0.0, "temperature must be positive, got 0.0"),
+        ("temperature", -1.0, "temperature must be positive, got -1.0"),
+        ("learning_rate", 0.0, "learning_rate must be positive"),
+        ("ridge", -1.0, "ridge must be 0 or positive, got -1.0"),
+        ("score_ridge", -1.0, "score_ridge must be 0 or positive"),
+        ("row_dropout", 1.0, r"row_dropout must be in \[0, 1\), got 1.0"),
+        ("validation_fraction", -0.1, r"validation_fraction must be in \[0, 1\)"),
+        ("value_bound", 0.0, "value_bound must be positive or None, got 0.0"),
+        ("score_bound", -1.0, "score_bound must be positive or None"),
+        ("n_restarts", 0, "n_restarts must be at least 1, got 0"),
+        ("patience", 0, "patience must be at least 1"),
+        ("batch_size", 0, "batch_size must be at least 1 or None, got 0"),
+        ("max_epochs", 0, "max_epochs must be at least 1 or None"),
+        ("rank", 0, "rank must be at least 1 or None"),
+    ],
+)
+def test_impossible_settings(estimator, name, value, message):
+    X, y = samples()
+    with pytest.raises(ValueError, match=message):
+        estimator(**{name: value}).fit(X, (y > 0).astype(int))
+
+
+def test_a_family_of_the_other_estimator():
+    X, y = samples()
+    with pytest.raises(ValueError, match="'bernoulli' is for classes: use DiagAttClassifier"):
+        DiagAttRegressor(family="bernoulli").fit(X, y)
+    with pytest.raises(ValueError, match="'poisson' is for numbers: use DiagAttRegressor"):
+        DiagAttClassifier(family="poisson").fit(X, y > 0)
+    with pytest.raises(ValueError, match="'bernoulli' has two classes, y has 3"):
+        DiagAttClassifier(family="bernoulli").fit(X, np.digitize(y, [-1, 1]))
+
+
+@pytest.mark.parametrize("estimator", [DiagAttRegressor, DiagAttClassifier])
+def test_an_unknown_preset(estimator):
+    with pytest.raises(ValueError, match=r"unknown preset 'best': choose one of \['paper'"):
+        estimator.preset("best")
+
+
+def test_held_out_part_that_leaves_nothing():
+    X, y = samples(n=2)
+    model = DiagAttRegressor(solver="gradient", validation_fraction=0.9)
+    with pytest.raises(ValueError, match="validation_fraction leaves no sample to train on: lower"):
+        model.fit(X, y)
+
+
+# ---------------------------------------------------------------------- divergence, nothing lost
+
+
+def test_a_diverging_fit_says_when_and_what_to_try():
+    model = DiagAttRegressor(solver="gradient", optimizer="adam", learning_rate=1e200)
+    with pytest.raises(
+        DivergedError, match=r"loss became (inf|nan) at epoch \d+: lower learning_rate"
+    ):
+        model.fit(*samples())
+
+
+@pytest.mark.parametrize(
+    ("solver", "size", "dtype"),
+    [
+        ("auto", 1e200, np.float64),
+        ("gradient", 1e200, np.float64),
+        ("likelihood", 1e200, np.float64),
+        ("likelihood", 1e25, np.float32),
+    ],
+)
+def test_rows_too_large_for_their_squares(solver, size, dtype):
+    X, y = samples()
+    large = [(size * sample).astype(dtype) for sample in X]
+    with pytest.raises(DivergedError, match="standardize the rows"):
+        DiagAttRegressor(solver=solver).fit(large, y)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        lambda X, y: (spoiled(2, 0, np.nan), y),
+        lambda X, y: (X, y[1:]),
+        lambda X, y: ([], y),
+    ],
+)
+def test_a_refused_refit_keeps_the_model(bad):
+    X, y = samples()
+    model = fitted()
+    before = model.predict(X)
+    with pytest.raises(ValueError, match=r"."):
+        model.fit(*bad(X, y))
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+def test_input_is_not_changed():
+    X, y = samples()
+    weights = np.linspace(0, 1, 20)
+    copies = [sample.copy() for sample in X], y.copy(), weights.copy()
+    DiagAttRegressor(random_state=0).fit(X, y, sample_weight=weights).transform(X)
+    for sample, copy in zip(X, copies[0], strict=True):
+        np.testing.assert_array_equal(sample, copy)
+    np.testing.assert_array_equal(y, copies[1])
+    np.testing.assert_array_equal(weights, copies[2])

@@ -1,0 +1,509 @@
+"""The scikit-learn face: plain GLMs on one-row samples, every input type, every method."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.linear_model import (
+    GammaRegressor,
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+    Ridge,
+)
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from diagatt import DiagAttClassifier, DiagAttRegressor, RaggedRows
+from diagatt.estimators.presets import PRESETS
+
+# Short fits need not find a row; what is tested here is something else.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::diagatt.estimators.diagonal.NoRowOfInterestWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
+
+D = 3
+
+
+def marked_rows(n=80, seed=0, dtype=np.float64, shortest=2, longest=6):
+    """One row of each sample is larger and decides the response; rows, y, and where it is."""
+    rng = np.random.default_rng(seed)
+    X, y, where = [], [], []
+    for _ in range(n):
+        sample = rng.normal(size=(rng.integers(shortest, longest + 1), D))
+        place = rng.integers(len(sample))
+        sample[place, 0] += 4
+        X.append(sample.astype(dtype))
+        y.append(sample[place] @ [1.0, -2.0, 0.5] + 0.1 * rng.normal())
+        where.append(place)
+    return RaggedRows.from_samples(X), np.array(y), np.array(where)
+
+
+def regressor(**options):
+    return DiagAttRegressor(**{"solver": "gradient", "random_state": 0, **options})
+
+
+def classifier(**options):
+    return DiagAttClassifier(**{"solver": "gradient", "random_state": 0, **options})
+
+
+# ---------------------------------------------------------------------- one-row samples
+
+
+def one_row_data(family, n=150, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, D))
+    z = X @ [0.5, -0.3, 0.2] + 0.4
+    y = {
+        "gaussian": lambda: z + rng.normal(size=n),
+        "poisson": lambda: rng.poisson(np.exp(z)).astype(float),
+        "gamma": lambda: rng.gamma(2.0, np.exp(z) / 2),
+        "bernoulli": lambda: (z + rng.logistic(size=n) > 0).astype(int),
+        "multinomial": lambda: np.digitize(z + rng.normal(size=n), [0, 0.8]),
+    }[family]()
+    return X, y, rng.uniform(0.5, 2, size=n)
+
+
+def scikit_learn(family, ridge, total_weight):
+    """The model that minimizes summed loss + ½ ridge ‖coef‖²."""
+    exact = {"tol": 1e-10, "max_iter": 10_000}
+    if family == "gaussian":
+        return Ridge(alpha=ridge) if ridge else LinearRegression()
+    if family in ("poisson", "gamma"):
+        model = PoissonRegressor if family == "poisson" else GammaRegressor
+        return model(alpha=ridge / total_weight, solver="newton-cholesky", **exact)
+    return LogisticRegression(C=1 / ridge if ridge else np.inf, **exact)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("ridge", [0.0, 1.0])
+@pytest.mark.parametrize("family", ["gaussian", "poisson", "gamma"])
+def test_regression_on_one_row_samples_is_scikit_learns_glm(family, ridge, weighted):
+    X, y, weights = one_row_data(family)
+    weights = weights if weighted else np.ones(len(y))
+    ours = DiagAttRegressor(family=family, ridge=ridge).fit(X, y, sample_weight=weights)
+    theirs = scikit_learn(family, ridge, weights.sum()).fit(X, y, sample_weight=weights)
+    np.testing.assert_allclose(ours.value_[0], theirs.coef_, atol=1e-6)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-6)
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-6)
+    assert ours.score(X, y) == pytest.approx(
+        1 - np.sum((y - theirs.predict(X)) ** 2) / np.sum((y - y.mean()) ** 2), abs=1e-6
+    )
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("ridge", [0.0, 1.0])
+@pytest.mark.parametrize("family", ["bernoulli", "multinomial"])
+def test_classification_on_one_row_samples_is_logistic_regression(family, ridge, weighted):
+    X, y, weights = one_row_data(family)
+    weights = weights if weighted else np.ones(len(y))
+    ours = DiagAttClassifier(ridge=ridge).fit(X, y, sample_weight=weights)
+    theirs = scikit_learn(family, ridge, weights.sum()).fit(X, y, sample_weight=weights)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-6)
+    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
+    z, expected = ours.decision_function(X), theirs.decision_function(X)
+    if family == "multinomial":  # a shift common to all classes is free
+        z, expected = (a - a.mean(axis=1, keepdims=True) for a in (z, expected))
+    np.testing.assert_allclose(z, expected, atol=1e-6)
+    assert ours.score(X, y) == theirs.score(X, y)
+
+
+def test_two_classes_with_a_softmax_link_are_logistic_regression_with_half_the_penalty():
+    X, y, _ = one_row_data("bernoulli")
+    softmax = DiagAttClassifier(family="multinomial", ridge=2.0).fit(X, y)
+    logit = DiagAttClassifier(ridge=1.0).fit(X, y)
+    np.testing.assert_allclose(softmax.predict_proba(X), logit.predict_proba(X), atol=1e-8)
+    np.testing.assert_allclose(softmax.decision_function(X), logit.decision_function(X), atol=1e-7)
+
+
+@pytest.mark.parametrize("family", ["gaussian", "poisson"])
+def test_more_features_than_newton_likes_are_still_solved(family):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 3100))
+    y = rng.poisson(2.0, size=30).astype(float)
+    ours = DiagAttRegressor(family=family, ridge=500.0).fit(X, y)
+    theirs = scikit_learn(family, 500.0, 30)
+    if family == "poisson":
+        theirs.set_params(solver="lbfgs")
+    np.testing.assert_allclose(ours.predict(X), theirs.fit(X, y).predict(X), rtol=2e-3)
+
+
+# ---------------------------------------------------------------------- recovery
+
+
+@pytest.mark.parametrize("solver", ["gradient", "likelihood", "auto"])
+def test_the_marked_row_and_its_effect_are_found(solver):
+    X, y, where = marked_rows(n=300)
+    new, y_new, where_new = marked_rows(n=300, seed=1)
+    model = DiagAttRegressor(solver=solver, random_state=0).fit(X, y)
+    assert (model.locate(new)[:, 0] == where_new).mean() > 0.93
+    assert (model.locate(X)[:, 0] == where).mean() > 0.93
+    np.testing.assert_allclose(model.value_[0], [1, -2, 0.5], atol=0.25)
+    assert model.score(new, y_new) > 0.8
+
+
+def test_covariates_are_recovered_beside_the_rows():
+    X, y, _ = marked_rows(n=300)
+    rng = np.random.default_rng(5)
+    Z = rng.normal(size=(300, 2))
+    model = DiagAttRegressor(random_state=0).fit(X, y + Z @ [3.0, -1.5], covariates=Z)
+    np.testing.assert_allclose(model.covariate_coef_, [3, -1.5], atol=0.1)
+    plain = DiagAttRegressor(random_state=0).fit(X, y)
+    without = model.predict(X, Z) - Z @ model.covariate_coef_
+    assert np.corrcoef(without, plain.predict(X))[0, 1] > 0.99
+
+
+def test_covariates_on_one_row_samples_are_further_features():
+    X, y, _ = one_row_data("gaussian")
+    Z = np.random.default_rng(1).normal(size=(len(y), 2))
+    ours = DiagAttRegressor(ridge=0.0).fit(X, y, covariates=Z)
+    theirs = LinearRegression().fit(np.column_stack([X, Z]), y)
+    np.testing.assert_allclose(np.r_[ours.value_[0], ours.covariate_coef_], theirs.coef_, atol=1e-8)
+    np.testing.assert_allclose(
+        ours.predict(X, Z), theirs.predict(np.column_stack([X, Z])), atol=1e-8
+    )
+
+
+# ---------------------------------------------------------------------- input types
+
+
+def jagged(X):
+    return torch.nested.nested_tensor([torch.from_numpy(s) for s in X], layout=torch.jagged)
+
+
+RAGGED_TYPES = {
+    "list of arrays": list,
+    "tuple of arrays": tuple,
+    "list of tensors": lambda X: [torch.from_numpy(np.array(s)) for s in X],
+    "list of nested lists": lambda X: [s.tolist() for s in X],
+    "list of frames": lambda X: [pd.DataFrame(s) for s in X],
+    "object array": lambda X: np.array([*X, None], dtype=object)[:-1],
+    "jagged tensor": jagged,
+    "pyarrow column": lambda X: pa.array([s.tolist() for s in X]),
+    "fortran order": lambda X: [np.asfortranarray(s) for s in X],
+}
+
+
+@pytest.mark.parametrize("kind", RAGGED_TYPES)
+def test_ragged_inputs_of_all_types_give_the_same_fit(kind):
+    X, y, _ = marked_rows(n=30)
+    expected = regressor().fit(X, y)
+    given = RAGGED_TYPES[kind](X)
+    model = regressor().fit(given, y)
+    np.testing.assert_array_equal(model.query_key_, expected.query_key_)
+    np.testing.assert_array_equal(model.predict(given), expected.predict(X))
+    np.testing.assert_array_equal(model.locate(given), expected.locate(X))
+
+
+@pytest.mark.parametrize("make", [np.asarray, torch.as_tensor, RaggedRows.from_dense, list])
+def test_samples_of_equal_length_in_one_array(make):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 4, D))
+    y = X[:, 0].sum(axis=1)
+    expected = regressor().fit(list(X), y)
+    model = regressor().fit(make(X), y)
+    np.testing.assert_array_equal(model.predict(make(X)), expected.predict(list(X)))
+
+
+@pytest.mark.parametrize(
+    "make", [np.asarray, torch.as_tensor, RaggedRows.from_rows, pd.DataFrame, np.ndarray.tolist]
+)
+def test_one_row_samples_in_one_table(make):
+    X, y, _ = one_row_data("gaussian")
+    expected = DiagAttRegressor().fit([row[None] for row in X], y)
+    model = DiagAttRegressor().fit(make(X), y)
+    np.testing.assert_allclose(model.predict(make(X)), expected.predict([r[None] for r in X]))
+
+
+@pytest.mark.parametrize("solver", ["gradient", "likelihood"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_type_of_rows_is_kept(dtype, solver):
+    X, y, _ = marked_rows(dtype=dtype)
+    model = regressor(solver=solver).fit(X, y)
+    for array in (model.query_key_, model.value_, model.predict(X), model.transform(X)):
+        assert array.dtype == dtype
+    assert model.attention(X)[0].dtype == dtype
+    exact = regressor(solver=solver).fit(X.astype(np.float64), y)
+    np.testing.assert_allclose(model.predict(X), exact.predict(X), atol=0.02)
+
+
+def test_the_asked_type_wins():
+    X, y, _ = marked_rows(dtype=np.float64)
+    assert regressor(dtype="float32").fit(X, y).value_.dtype == np.float32
+    assert regressor(dtype="float64").fit(X.astype(np.float32), y).value_.dtype == np.float64
+
+
+# ---------------------------------------------------------------------- methods
+
+
+@pytest.mark.parametrize("n_restarts", [1, 3])
+def test_transform_is_the_pooled_row_of_each_head(n_restarts):
+    X, y, _ = marked_rows()
+    model = regressor(n_heads=2, n_restarts=n_restarts, max_epochs=20).fit(X, y)
+    by_hand = [(s.T @ kappa).T.ravel() for s, kappa in zip(X, model.attention(X), strict=True)]
+    np.testing.assert_allclose(model.transform(X), by_hand, atol=1e-12)
+    assert model.get_feature_names_out().tolist() == [
+        *("head0_x0", "head0_x1", "head0_x2", "head1_x0", "head1_x1", "head1_x2")
+    ]
+    assert len(model.get_feature_names_out()) == model.transform(X).shape[1]
+
+
+def test_prediction_is_a_linear_function_of_the_transform():
+    X, y, _ = marked_rows()
+    model = regressor(n_heads=2).fit(X, y)
+    np.testing.assert_allclose(
+        model.transform(X) @ model.value_.ravel() + model.intercept_, model.predict(X)
+    )
+
+
+def test_attention_and_location_follow_from_scores():
+    X, y, _ = marked_rows()
+    model = regressor(n_heads=2, coupling="independent", temperature=3.0).fit(X, y)
+    for i, (scores, kappa) in enumerate(zip(model.scores(X), model.attention(X), strict=True)):
+        weights = np.exp(scores - scores.max(axis=0))
+        np.testing.assert_allclose(kappa, weights / weights.sum(axis=0), atol=1e-12)
+        np.testing.assert_array_equal(model.locate(X)[i], kappa.argmax(axis=0))
+
+
+def test_heads_of_distinct_rows_locate_distinct_rows():
+    X, y, _ = marked_rows(shortest=3)
+    located = regressor(n_heads=3, max_epochs=30).fit(X, y).locate(X)
+    assert all(len(set(rows)) == 3 for rows in located.tolist())
+    assert (located < X.lengths[:, None]).all()
+
+
+def test_certainty_says_what_attention_says():
+    X, y, _ = marked_rows()
+    model = regressor().fit(X, y)
+    certainty = model.certainty(X)
+    kappa = [weights[:, 0] for weights in model.attention(X)]
+    np.testing.assert_array_equal(certainty.rows, model.locate(X))
+    np.testing.assert_allclose(certainty.posterior[:, 0], [k.max() for k in kappa])
+    entropy = [-np.sum(k[k > 0] * np.log(k[k > 0])) for k in kappa]
+    np.testing.assert_allclose(certainty.entropy[:, 0], entropy, atol=1e-10)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_probabilities_sum_to_one_and_decide(n_classes):
+    X, y, _ = marked_rows(n=120)
+    names = np.array([f"class {k}" for k in range(n_classes)])
+    labels = names[np.searchsorted(np.quantile(y, np.arange(1, n_classes) / n_classes), y)]
+    model = classifier(max_epochs=100).fit(X, labels)
+    probabilities, z = model.predict_proba(X), model.decision_function(X)
+    assert model.classes_.tolist() == names.tolist()
+    assert probabilities.shape == (120, n_classes)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+    np.testing.assert_array_equal(model.predict(X), names[probabilities.argmax(axis=1)])
+    if n_classes == 2:
+        np.testing.assert_allclose(probabilities[:, 1], 1 / (1 + np.exp(-z)))
+        assert model.value_.shape == (1, D)
+    else:
+        np.testing.assert_allclose(
+            np.log(probabilities) - z, (np.log(probabilities) - z)[:, :1] * np.ones(n_classes)
+        )
+        assert model.value_.shape == (1, n_classes, D)
+    assert model.score(X, labels) > 1.3 / n_classes
+
+
+@pytest.mark.parametrize("family", ["poisson", "gamma"])
+def test_means_of_log_links_are_positive_and_multiply(family):
+    X, y, _ = marked_rows()
+    y = np.round(np.exp(y / 8)) + (family == "gamma")
+    model = regressor(family=family).fit(X, y)
+    module = model.to_module()
+    with torch.no_grad():
+        z = module(*X.to_torch())[:, 0].numpy()
+    np.testing.assert_allclose(model.predict(X), np.exp(z))
+
+
+def test_to_module_predicts_the_same():
+    X, y, _ = marked_rows()
+    for coupling, heads in [("distinct", 2), ("independent", 2), ("distinct", 1)]:
+        model = regressor(n_heads=heads, coupling=coupling, max_epochs=20).fit(X, y)
+        with torch.no_grad():
+            z = model.to_module()(*X.to_torch())[:, 0]
+        np.testing.assert_allclose(model.predict(X), z, atol=1e-12)
+
+
+def test_many_blocks_predict_as_one(monkeypatch):
+    from diagatt import segments
+
+    X, y, _ = marked_rows()
+    model = regressor(n_heads=2).fit(X, y)
+    whole = model.predict(X), np.concatenate(model.attention(X)), model.locate(X)
+    in_blocks = segments.sample_blocks
+    monkeypatch.setattr(segments, "sample_blocks", lambda offsets: in_blocks(offsets, rows=7))
+    np.testing.assert_allclose(model.predict(X), whole[0])
+    np.testing.assert_allclose(np.concatenate(model.attention(X)), whole[1])
+    np.testing.assert_array_equal(model.locate(X), whole[2])
+
+
+# ---------------------------------------------------------------------- presets, parameters
+
+
+@pytest.mark.parametrize(
+    ("estimator", "temperature"), [(DiagAttRegressor, 100.0), (DiagAttClassifier, 1000.0)]
+)
+def test_the_preset_of_the_paper(estimator, temperature):
+    """Supplement S7.1: Adam in its default settings, τ by task, no penalty."""
+    model = estimator.preset("paper", n_heads=2, max_epochs=3)
+    parameters = model.get_params()
+    kind = "regressor" if estimator is DiagAttRegressor else "classifier"
+    assert {k: parameters[k] for k in PRESETS[kind]["paper"]} == {
+        **PRESETS[kind]["paper"],
+        "max_epochs": 3,
+    }
+    assert (model.temperature, model.n_heads, model.optimizer) == (temperature, 2, "adam")
+    assert (model.learning_rate, model.ridge, model.score_ridge) == (1e-3, 0, 0)
+    assert (model.parameterization, model.coupling, model.score_form) == (
+        "factored",
+        "independent",
+        "quadratic",
+    )
+    X, y, _ = marked_rows(n=30)
+    model.fit(X, y if estimator is DiagAttRegressor else y > np.median(y))
+    assert model.query_key_.shape == (2, D, D)
+    assert model.temperature_ == temperature
+    assert len(model.history_[0]) == 3
+
+
+@pytest.mark.parametrize("estimator", [DiagAttRegressor, DiagAttClassifier])
+def test_clone_and_parameters(estimator):
+    model = estimator(2, temperature=3.0)
+    assert clone(model).get_params() == model.get_params()
+    changed = clone(model).set_params(n_heads=3)
+    assert (changed.n_heads, model.n_heads) == (3, 2)
+    X, y, _ = marked_rows(n=20)
+    model.set_params(solver="gradient").fit(X, y > np.median(y))
+    assert not [name for name in vars(clone(model)) if name.endswith("_")]
+
+
+def test_fit_does_not_change_parameters():
+    X, y, _ = marked_rows(n=30)
+    model = DiagAttRegressor("auto", random_state=0)
+    before = model.get_params()
+    assert model.fit(X, y).get_params() == before
+
+
+@pytest.mark.parametrize("solver", ["gradient", "likelihood", "auto"])
+def test_the_random_state_decides(solver):
+    X, y, _ = marked_rows(n=40)
+    options = {"n_heads": 2, "solver": solver, "optimizer": "adam", "max_epochs": 2}
+    first, again, other = (regressor(**options, random_state=s).fit(X, y) for s in (3, 3, 4))
+    np.testing.assert_array_equal(first.query_key_, again.query_key_)
+    np.testing.assert_array_equal(first.predict(X), again.predict(X))
+    if solver == "gradient":
+        assert (first.query_key_ != other.query_key_).any()
+
+
+def test_a_random_state_object_moves_on():
+    X, y, _ = marked_rows(n=40)
+    state = np.random.RandomState(0)
+    options = {"optimizer": "adam", "max_epochs": 1}
+    first, second = (regressor(**options, random_state=state).fit(X, y) for _ in range(2))
+    assert (first.query_key_ != second.query_key_).any()
+
+
+# ---------------------------------------------------------------------- with scikit-learn
+
+
+def test_a_pipeline_after_a_scaler_on_tables():
+    X, y, _ = one_row_data("gaussian")
+    pipeline = make_pipeline(StandardScaler(), DiagAttRegressor()).fit(10 * X + 3, y)
+    expected = make_pipeline(StandardScaler(), Ridge()).fit(10 * X + 3, y)
+    np.testing.assert_allclose(pipeline.predict(10 * X + 3), expected.predict(10 * X + 3))
+
+
+def test_a_pipeline_after_the_transform():
+    X, y, _ = marked_rows(n=120)
+    pipeline = make_pipeline(regressor(ridge=0.0, score_ridge=1.0), LinearRegression()).fit(X, y)
+    # The pooled rows already are the features of the best linear fit.
+    np.testing.assert_allclose(pipeline.predict(X), pipeline[0].predict(X), atol=1e-5)
+
+
+def test_cross_validation_and_grid_search_on_ragged_samples():
+    X, y, _ = marked_rows(n=60)
+    model = regressor(max_epochs=30)
+    scores = cross_val_score(model, X, y, cv=3)
+    assert (scores > 0.5).all()
+    for k, held_out in enumerate(np.array_split(np.arange(60), 3)):
+        train = np.setdiff1d(np.arange(60), held_out)
+        by_hand = clone(model).fit(X[train], y[train]).score(X[held_out], y[held_out])
+        assert scores[k] == pytest.approx(by_hand, rel=1e-6)
+    assert cross_val_predict(model, X, y, cv=3).shape == (60,)
+    grid = {"ridge": [1.0, 1e6], "n_heads": [1, 2]}
+    search = GridSearchCV(model, grid, cv=2).fit(X, y)
+    assert search.best_params_["ridge"] == 1.0
+    np.testing.assert_array_equal(search.predict(X), search.best_estimator_.predict(X))
+
+
+def test_grid_search_of_a_classifier_on_ragged_samples():
+    X, y, _ = marked_rows(n=60)
+    search = GridSearchCV(classifier(max_epochs=30), {"ridge": [1.0, 1e6]}, cv=2)
+    search.fit(X, np.where(y > np.median(y), "large", "small"))
+    assert search.best_params_ == {"ridge": 1.0}
+    assert search.best_score_ > 0.7
+
+
+# ---------------------------------------------------------------------- odd but right
+
+
+@pytest.mark.parametrize("solver", ["gradient", "likelihood", "auto"])
+@pytest.mark.parametrize("value", [0.0, 0.1, -3e6])
+def test_a_constant_response_is_predicted(solver, value):
+    X, _, _ = marked_rows(n=30)
+    model = DiagAttRegressor(solver=solver, random_state=0).fit(X, np.full(30, value))
+    np.testing.assert_allclose(model.predict(X), value, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["gradient", "likelihood", "auto"])
+def test_a_sample_of_one_row_among_others(solver):
+    X, y, _ = marked_rows(n=60)
+    mixed = RaggedRows.from_samples([*list(X)[:-1], X[59][:1]])
+    model = DiagAttRegressor(solver=solver, random_state=0).fit(mixed, y)
+    assert np.isfinite(model.predict(mixed)).all()
+    assert model.attention(mixed)[-1] == pytest.approx(1)
+    assert model.locate(mixed)[-1] == 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_sample_of_a_million_rows(dtype):
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(p, 2)).astype(dtype) for p in [3, 1_000_000, 4, 2] + [3] * 30]
+    X[1][777_777] = [9, 9]
+    y = np.array([sample[0, 0] for sample in X])
+    model = regressor(optimizer="adam", max_epochs=2, n_heads=2).fit(X, y)
+    assert np.isfinite(model.predict(X)).all()
+    np.testing.assert_allclose(model.attention(X[1:2])[0].sum(axis=0), 1, atol=1e-4)
+    with torch.no_grad():  # a score that likes large rows finds the largest
+        model.query_key_ = np.tile(np.eye(3, dtype=dtype), (2, 1, 1))
+    assert model.locate(X)[1, 0] == 777_777
+
+
+@pytest.mark.parametrize("solver", ["gradient", "likelihood", "auto"])
+def test_constant_and_copied_features(solver):
+    X, y, _ = marked_rows(n=80)
+    more = X.with_values(np.column_stack([X.values, X.values[:, 0], np.ones(X.n_rows)]))
+    model = DiagAttRegressor(solver=solver, random_state=0).fit(more, y)
+    assert model.score(more, y) > 0.8
+
+
+def test_the_order_of_samples_does_not_matter():
+    X, y, _ = marked_rows(n=60)
+    order = np.random.default_rng(0).permutation(60)
+    for solver in ("gradient", "likelihood"):
+        model = regressor(solver=solver)
+        expected = model.fit(X, y).predict(X)
+        np.testing.assert_allclose(model.fit(X[order], y[order]).predict(X), expected, atol=1e-3)
+
+
+def test_sample_weights_of_likelihood_are_repetitions():
+    X, y, _ = marked_rows(n=60)
+    again = np.r_[np.arange(60), np.arange(0, 60, 4)]
+    model = regressor(solver="likelihood")
+    weighted = model.fit(X, y, sample_weight=np.bincount(again)).predict(X)
+    np.testing.assert_allclose(model.fit(X[again], y[again]).predict(X), weighted, atol=1e-3)
