@@ -99,6 +99,19 @@ def test_one_full_batch_step_of_adam_moves_every_entry_by_the_learning_rate():
         torch.testing.assert_close(step[large], -1e-3 * gradient[large].sign(), rtol=1e-3, atol=0)
 
 
+def test_adam_weighs_loss_against_penalty_as_the_summed_objective_does():
+    """Ten times the weights and ten times the penalties are the same objective."""
+    weights = np.random.default_rng(0).uniform(0.5, 2, size=40)
+    fits = [
+        trained(make_problem(weights=c * weights), adam(ridge=5.0 * c, score_ridge=2.0 * c))[0]
+        for c in (1, 10)
+    ]
+    torch.testing.assert_close(fits[1].value, fits[0].value, rtol=1e-6, atol=1e-8)
+    torch.testing.assert_close(
+        fits[1].query_key.matrix(), fits[0].query_key.matrix(), rtol=1e-6, atol=1e-8
+    )
+
+
 def test_history_of_adam_says_the_loss_before_each_step():
     problem = make_problem()
     _, history = trained(problem, adam(batch_size=None, init="zero", max_epochs=3))

@@ -6,6 +6,7 @@ are differentiable. Scores never build an (N, d) temporary: rows go through one 
 
 from __future__ import annotations
 
+import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 
@@ -13,7 +14,11 @@ import torch
 from torch import Tensor
 
 # A block of rows and its product with W stay in the second-level cache of common processors.
-BLOCK_ROWS = 8192
+BLOCK_ROWS = 2048
+# Whole samples that go through a function together: enough to hide the cost of calling it.
+PASS_ROWS = 65536
+# e⁻⁸⁰ is nothing beside 1; what lies below becomes denormal numbers, which are slow.
+LEAST_EXPONENT = -80.0
 # Rows beyond which a sample's float32 numbers are summed in float64.
 LONG_SAMPLE = 8192
 
@@ -69,9 +74,10 @@ def segment_softmax(scores: Tensor, offsets: Tensor) -> Tensor:
             [0.5000],
             [1.0000]])
     """
+    sample = sample_of_row(offsets)
     peak = segment_max(scores.detach(), offsets)  # softmax does not depend on the shift
-    weights = torch.exp(scores - spread(peak, offsets))  # (N, R)
-    return weights / spread(segment_sum(weights, offsets), offsets)
+    weights = torch.exp((scores - peak[sample]).clamp(min=LEAST_EXPONENT))  # (N, R)
+    return weights / segment_sum(weights, offsets)[sample]
 
 
 def segment_logsumexp(scores: Tensor, offsets: Tensor) -> Tensor:
@@ -86,7 +92,7 @@ def weighted_pool(weights: Tensor, values: Tensor, offsets: Tensor) -> Tensor:
     return torch.stack(heads, dim=1)
 
 
-def sample_blocks(offsets: Tensor, rows: int = BLOCK_ROWS) -> Iterator[tuple[slice, slice]]:
+def sample_blocks(offsets: Tensor, rows: int = PASS_ROWS) -> Iterator[tuple[slice, slice]]:
     """Cut samples into consecutive blocks of about so many rows: (samples, rows) slices.
 
     A sample is never split; one that is longer than a block is a block of its own.
@@ -118,30 +124,46 @@ def map_blocks(
     return torch.cat(parts)
 
 
-def quadratic_scores(values: Tensor, query_key: Tensor) -> Tensor:
+def quadratic_scores(values: Tensor, query_key: Tensor, linear: Tensor | None = None) -> Tensor:
     r"""Diagonal of :math:`X W_r X^\top` for every head (equation diag_score, unscaled).
 
     Parameters
     ----------
     values : tensor of shape (N, d)
     query_key : tensor of shape (R, d, d)
+    linear : tensor of shape (R, d), optional
+        Adds x_j·u_r.
 
     Returns
     -------
     tensor of shape (N, R)
-        ``x_j W_r x_jᵀ``. Differentiable in both; the gradient in W is one weighted Gram matrix.
+        ``x_j W_r x_jᵀ + x_j·u_r = ⟨x_j, x_j W_r + u_r⟩``. Differentiable in everything; the
+        gradient in W is one weighted Gram matrix.
     """
-    return _QuadraticScores.apply(values, query_key)
+    if linear is None:
+        linear = query_key.new_zeros(query_key.shape[:2])
+    return _QuadraticScores.apply(values, query_key, linear)
+
+
+_scratch = threading.local()
+
+
+def _scratch_like(block: Tensor) -> Tensor:
+    """Memory of a block's shape that this thread has used before: fresh pages cost a product."""
+    pool = _scratch.__dict__
+    key, size = (block.dtype, block.device), block.numel()
+    if key not in pool or pool[key].numel() < size:
+        pool[key] = block.new_empty(size)
+    return pool[key][:size].view(block.shape)
 
 
 def weighted_gram(values: Tensor, weights: Tensor) -> Tensor:
     r""":math:`Σ_j c_{jr}\, x_j^\top x_j` for every column r of the weights, (R, d, d)."""
     d, heads = values.shape[1], weights.shape[1]
     gram = values.new_zeros(heads, d, d)
-    buffer = values.new_empty(min(BLOCK_ROWS, len(values)), d)
     for start in range(0, len(values), BLOCK_ROWS):
         block = values[start : start + BLOCK_ROWS]
-        scaled = buffer[: len(block)]
+        scaled = _scratch_like(block)
         for r in range(heads):
             torch.mul(block, weights[start : start + BLOCK_ROWS, r : r + 1], out=scaled)
             gram[r].addmm_(block.T, scaled)
@@ -150,27 +172,28 @@ def weighted_gram(values: Tensor, weights: Tensor) -> Tensor:
 
 class _QuadraticScores(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, values: Tensor, query_key: Tensor) -> Tensor:
-        ctx.save_for_backward(values, query_key)
-        d, heads = values.shape[1], len(query_key)
+    def forward(ctx, values: Tensor, query_key: Tensor, linear: Tensor) -> Tensor:
+        ctx.save_for_backward(values, query_key, linear)
+        heads = len(query_key)
         scores = values.new_empty(len(values), heads)
-        buffer = values.new_empty(min(BLOCK_ROWS, len(values)), d)
         for start in range(0, len(values), BLOCK_ROWS):
             block = values[start : start + BLOCK_ROWS]
-            product = buffer[: len(block)]
+            product = _scratch_like(block)
             for r in range(heads):
-                torch.mm(block, query_key[r], out=product)
+                torch.addmm(linear[r], block, query_key[r], out=product)
                 torch.sum(product.mul_(block), dim=1, out=scores[start : start + len(block), r])
         return scores
 
     @staticmethod
     def backward(ctx, grad: Tensor):
-        values, query_key = ctx.saved_tensors
-        grad_values = grad_query_key = None
+        values, query_key, linear = ctx.saved_tensors
+        grad_values = grad_query_key = grad_linear = None
         if ctx.needs_input_grad[0]:
-            grad_values = torch.zeros_like(values)
+            grad_values = grad @ linear
             for r, W in enumerate(query_key):
                 grad_values.addcmul_(values @ (W + W.T), grad[:, r : r + 1])
         if ctx.needs_input_grad[1]:
             grad_query_key = weighted_gram(values, grad)
-        return grad_values, grad_query_key
+        if ctx.needs_input_grad[2]:
+            grad_linear = grad.T @ values
+        return grad_values, grad_query_key, grad_linear

@@ -61,16 +61,16 @@ def split_query_key(query_key: Tensor, d: int) -> ScoreForm:
     context = None
     if query_key.shape[-1] > d + 1:
         context = query_key[:, :d, d + 1 :] + query_key[:, d + 1 :, :d].mT
-    return ScoreForm(query_key[:, :d, :d], linear, query_key[:, d, d], context)
+    return ScoreForm(query_key[:, :d, :d].contiguous(), linear, query_key[:, d, d], context)
 
 
 def row_scores(values: Tensor, offsets: Tensor, query_key: Tensor) -> Tensor:
     """Scores x̃_j W_r x̃_jᵀ of every row, (N, R), unscaled; x̃ is x, (x, 1) or (x, 1, mean row)."""
     d = values.shape[1]
     form = split_query_key(query_key, d)
-    scores = quadratic_scores(values, form.quadratic)  # (N, R)
-    if form.linear is not None and form.constant is not None:
-        scores = scores + values @ form.linear.mT + form.constant
+    scores = quadratic_scores(values, form.quadratic, form.linear)  # (N, R)
+    if form.constant is not None:
+        scores = scores + form.constant
     if form.context is not None:
         mean_row = segment_mean(values, offsets)  # (n, d)
         sample = sample_of_row(offsets)

@@ -37,8 +37,8 @@ class RowsEstimator(SavedToFile, BaseEstimator):
                 self.one_row_samples_ = True
             return RaggedRows.from_rows(X)
         rows = RaggedRows.coerce(X)
-        _check_finite(rows)
         if reset:
+            check_finite(rows)
             self.n_features_in_ = rows.n_features
             self.one_row_samples_ = False
             if hasattr(self, "feature_names_in_"):
@@ -131,7 +131,11 @@ def _is_flat(X: Any) -> bool:
     return getattr(X, "ndim", 2) != 3 and not getattr(X, "is_nested", False)
 
 
-def _check_finite(rows: RaggedRows) -> None:
+def check_finite(rows: RaggedRows) -> None:
+    """Refuse NaN and infinity, naming the sample and the row.
+
+    `fit` looks before; predictions are looked at after, since one such entry spoils them.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(rows.values.sum(dtype=np.float64)):  # one pass, no temporary
             return

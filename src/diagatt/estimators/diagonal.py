@@ -13,7 +13,12 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from diagatt.attention.coupling import distinct_argmax
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.estimators.base import RowsEstimator, validate_covariates, validate_weights
+from diagatt.estimators.base import (
+    RowsEstimator,
+    check_finite,
+    validate_covariates,
+    validate_weights,
+)
 from diagatt.estimators.criteria import unevenness
 from diagatt.estimators.diagonal_fit import fit_diagonal
 from diagatt.estimators.presets import get_preset
@@ -238,6 +243,8 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         module = self.to_module().to(self.device)
         values, offsets = rows.to_torch(self.device, module.value.dtype)
         z = map_blocks(module, values, offsets, torch.as_tensor(Z).to(values))
+        if not bool(torch.isfinite(z).all()):
+            check_finite(rows)
         return z.cpu().numpy()
 
     @torch.no_grad()
@@ -246,6 +253,8 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         module = self.to_module().to(self.device)
         values, offsets = rows.to_torch(self.device, module.value.dtype)
         kappa = map_blocks(module.attention, values, offsets)
+        if not bool(torch.isfinite(kappa).all()):
+            check_finite(rows)
         return kappa.reshape(len(values), self.n_restarts_, self.n_heads_), values, offsets
 
     @torch.no_grad()
@@ -259,6 +268,8 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         module = self.to_module().to(self.device)
         values, offsets = rows.to_torch(self.device, module.value.dtype)
         scores = map_blocks(module.scores, values, offsets) / self.temperature_
+        if not bool(torch.isfinite(scores).all()):
+            check_finite(rows)
         scores = scores.reshape(len(values), self.n_restarts_, self.n_heads_).mean(dim=1)
         return _per_sample(scores, rows)
 

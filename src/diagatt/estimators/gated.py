@@ -144,11 +144,8 @@ class GatedAttentionRegressor(_Gated, CompetitorRegressor):
         Rows that `locate` names.
     selection : "holdout" or int
         How open parameters are compared: one held-out part of n/8, or this many folds.
-    random_state : int, RandomState or None
-    device : str
-        Torch device.
-    verbose : bool
-        Show a progress bar.
+    random_state, device, verbose
+        Seed, torch device, whether to show a progress bar.
 
     Attributes
     ----------

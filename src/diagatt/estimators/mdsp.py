@@ -16,7 +16,7 @@ from diagatt.localization import N_LOCATED, top_rows
 from diagatt.solvers.mdsp import MDSPFit, MDSPSettings
 from diagatt.solvers.problem import Problem
 
-#: Few, small steps from a short pooled start: what reproduces the paper's tables (docs).
+#: Few, small steps from a short pooled start; both sizes were read off the paper's Tables 1 and S2.
 STOPPED = {"max_steps": 10, "step_size": 7.8e-6, "start_step": 0.0136, "tolerance": 0.0}
 
 
@@ -139,7 +139,7 @@ class MDSPRegressor(_MDSP, CompetitorRegressor):
     Each sample has its own coefficients, so that `predict` and `locate` need its response: they
     fit the coefficients to it with γ kept. By default the steps go on until the objective hardly
     falls; the fit of a response that was shown is then nearly exact. `stopped` makes the variant
-    whose results are those of the paper's tables.
+    that reproduces Table 1, with two constants that were read off the paper's tables.
 
     Parameters
     ----------

@@ -153,11 +153,8 @@ class StdAttRegressor(_StdAtt, CompetitorRegressor):
         Rows that `locate` names, the paper's R̃.
     selection : "holdout" or int
         How open parameters are compared: one held-out part of n/8, or this many folds.
-    random_state : int, RandomState or None
-    device : str
-        Torch device.
-    verbose : bool
-        Show a progress bar.
+    random_state, device, verbose
+        Seed, torch device, whether to show a progress bar.
 
     Attributes
     ----------
@@ -187,18 +184,11 @@ class StdAttClassifier(_StdAtt, CompetitorClassifier):
 
     Logit link for two classes, softmax link for more; each class then has its own value matrix.
 
-    Parameters
-    ----------
-    n_heads, family, optimizer, learning_rate, batch_size, max_epochs, tolerance, ridge, \
-score_ridge, init_scale, memory_limit, n_located, selection, random_state, device, verbose
-        As in `StdAttRegressor`.
-
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
     query_key_, value_, intercept_, n_rows_, n_heads_, max_epochs_, history_, selection_
-        As in `StdAttRegressor`; the last axis of ``value_`` is that of classes if there are more
-        than two.
+        As in `StdAttRegressor`; with more than two classes the last axis of ``value_`` is theirs.
 
     Examples
     --------

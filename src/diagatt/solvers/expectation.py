@@ -25,6 +25,7 @@ from diagatt.attention.coupling import (
     top_candidates,
 )
 from diagatt.segments import (
+    LEAST_EXPONENT,
     sample_blocks,
     sample_of_row,
     segment_max,
@@ -35,6 +36,8 @@ from diagatt.solvers.problem import Problem
 from diagatt.solvers.row_model import RowModel, RowMoments
 
 LEAST_WEIGHT = 1e-12
+# Rows of a block: scored, normalized and summed while they are in the cache.
+PASS_ROWS = 16384
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class Expectation:
         self.problem, self.context, self.distinct = problem, context, distinct
         ones = problem.values.new_ones(problem.n_samples, 1)
         self.design = torch.cat([ones, problem.covariates], dim=1)  # (n, m)
-        self.blocks = list(sample_blocks(problem.offsets))
+        self.blocks = list(sample_blocks(problem.offsets, PASS_ROWS))
         longest = max(rows.stop - rows.start for _, rows in self.blocks)
         self.buffer = problem.values.new_empty(max(longest, 1), problem.n_features)
         self.bounded = problem.family.curvature_bound() is not None
@@ -183,7 +186,7 @@ class Expectation:
         if self._supervision:
             total = total + self._log_response(y, z)
         peak = segment_max(total[:, None], offsets)[:, 0]  # (b,)
-        weight = torch.exp(total - peak[sample])
+        weight = torch.exp((total - peak[sample]).clamp(min=LEAST_EXPONENT))
         mass = segment_sum(weight[:, None], offsets)[:, 0]
         w = problem.weights[samples]
         evidence = peak + mass.log() - offsets.diff().to(mass.dtype).log()

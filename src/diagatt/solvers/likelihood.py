@@ -152,12 +152,13 @@ class EM:
         LikelihoodFit
             The likelihood never falls at λ = 1: a Newton step that lowers it is halved.
         """
-        schedule = supervision or []
+        schedule = list(supervision or [])
         history: list[dict[str, float]] = []
-        step, best, kept = 1.0, -torch.inf, None
+        step, best, kept, last = 1.0, -torch.inf, None, -torch.inf
+        enough = self.settings.gain_tolerance * self.weight
         with progress_bar("EM", None, self.settings.verbose) as advance:
             for iteration in range(iterations):
-                strength = schedule[iteration] if iteration < len(schedule) else 1.0
+                strength = schedule.pop(0) if schedule else 1.0
                 expected = self.expect(model, strength)
                 value = expected.log_likelihood
                 advance(f"log-likelihood {value:.6g}")
@@ -170,9 +171,12 @@ class EM:
                     else:
                         gain = value - best
                         best, kept = value, (model, expected)
-                        if gain < self.settings.gain_tolerance * self.weight and step == 1.0:
+                        if gain < enough and step == 1.0:
                             break
                         step = min(1.0, 2 * step)
+                elif value - last < enough:  # this λ has nothing more to say
+                    schedule = [s for s in schedule if s > strength]
+                last = value
                 model = self.maximize(expected, model.response, step)
         if kept is None:
             return LikelihoodFit(model, self.expect(model).log_likelihood, history)

@@ -31,7 +31,7 @@ from diagatt.theory.start import separating_start
 
 # Samples on which starts compete; all data refine the winner.
 # At least so many, and so many times the number of features.
-TRIAL_SAMPLES, TRIAL_FACTOR = 1000, 20
+TRIAL_SAMPLES, TRIAL_FACTOR = 1000, 12
 TRIAL_ITERATIONS = 25
 TRIAL_TOLERANCE = 1e-2
 REFINE_ITERATIONS = 30

@@ -1,0 +1,150 @@
+"""How near to the hardware's limit: ratios of things measured in one run.
+
+Run ``python -m benchmarks.speed`` on a quiet machine. The limit is the best blocked matrix product
+of the same shapes, (900000 × 70)·(70 × 70) in float32 into a reused block. A pass over the rows
+that scores them (2Nd²) and adds up their weighted Gram matrix (2Nd²) is counted as 4Nd² operations.
+"""
+
+import argparse
+import time
+from multiprocessing import get_context
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.measure import best_seconds, peak_extra_bytes
+from benchmarks.rivals.padded import PaddedDiagAtt, train_epoch
+from diagatt import DiagAttRegressor, simulate
+from diagatt.families import get_family
+from diagatt.metrics import rmse
+from diagatt.solvers.expectation import Expectation
+from diagatt.solvers.likelihood import EM, LikelihoodSettings
+from diagatt.solvers.problem import Problem
+from diagatt.solvers.row_model import context_of
+from diagatt.solvers.starts import fit_likelihood
+
+PAPER_RMSE = 7.294
+
+
+def problem_of(data) -> Problem:
+    """The simulation as a solver sees it."""
+    values, offsets = data.X.to_torch()
+    y, ones = torch.as_tensor(data.y).to(values), torch.ones(len(data.y))
+    return Problem(get_family("gaussian"), values, offsets, y, ones, torch.zeros(len(ones), 0))
+
+
+def limit(values: torch.Tensor) -> float:
+    """Best GFLOP/s of blocked products of the rows with a square matrix."""
+    d, W = values.shape[1], torch.randn(values.shape[1], values.shape[1])
+
+    def product(rows: int):
+        out = torch.empty(rows, d)
+
+        def run() -> None:
+            for start in range(0, len(values), rows):
+                block = values[start : start + rows]
+                torch.mm(block, W, out=out[: len(block)])
+
+        return run
+
+    seconds = min(best_seconds(product(rows)) for rows in (2048, 4096, 8192, 12000))
+    return 2 * values.numel() * d / seconds / 1e9
+
+
+class Iteration:
+    """One EM iteration at the optimum of a problem."""
+
+    def __init__(self, problem: Problem, model=None) -> None:
+        settings = LikelihoodSettings()
+        self.model = model or fit_likelihood(problem, settings, 1, seed=0).model
+        expectation = Expectation(problem, context_of(problem, "affine"))
+        self.em = EM(expectation, settings, expectation.totals())
+
+    def __call__(self) -> None:
+        """E-step and M-step."""
+        self.em.maximize(self.em.expect(self.model), self.model.response)
+
+
+def extra_memory() -> float:
+    """Highest extra memory of an EM iteration, buffers included, as a part of the data's size."""
+    train = simulate.paper_setting("table1-p100-d70").draw(seed=(0, 0))
+    problem = problem_of(train)
+    model = fit_likelihood(problem.take(torch.arange(500)), LikelihoodSettings(), 1, 0).model
+    return peak_extra_bytes(lambda: Iteration(problem, model)()) / train.X.nbytes
+
+
+def exponents(model) -> tuple[float, float]:
+    """Fitted exponents of the cost of an iteration in n and in p."""
+    found = []
+    for name, sizes in [("n", (2000, 4000, 8000)), ("p", (50, 100, 200))]:
+        seconds = []
+        for size in sizes:
+            options = {"n": 4000, "p": 100, "d": 70, name: size}
+            problem = problem_of(simulate.regression(**options, seed=0))
+            seconds.append(best_seconds(Iteration(problem, model), 7))
+        found.append(float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0]))
+    return found[0], found[1]
+
+
+def time_to_paper(train, test) -> tuple[float, float, float, float]:
+    """Seconds until the test RMSE is the paper's: padded PyTorch, and our likelihood solver."""
+    torch.manual_seed(0)
+    X = torch.from_numpy(np.array(train.X.values)).reshape(len(train.X), -1, train.X.n_features)
+    X_test = torch.from_numpy(np.array(test.X.values)).reshape(len(test.X), -1, X.shape[2])
+    y = torch.as_tensor(train.y).float()
+    rival = PaddedDiagAtt(X.shape[2])
+    optimizer = torch.optim.Adam(rival.parameters())
+    theirs, error = 0.0, np.inf
+    for _ in range(60):
+        start = time.perf_counter()
+        train_epoch(rival, optimizer, X, y, batch=32)
+        theirs += time.perf_counter() - start
+        with torch.no_grad():
+            error = rmse(test.y, rival(X_test).numpy())
+        if error <= PAPER_RMSE:
+            break
+    start = time.perf_counter()
+    model = DiagAttRegressor(solver="likelihood", random_state=0).fit(train.X, train.y)
+    ours = time.perf_counter() - start
+    return theirs, error, ours, rmse(test.y, model.predict(test.X))
+
+
+def main() -> None:
+    """Measure and print, with the promise beside each number."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    torch.set_num_threads(parser.parse_args().threads)
+    setting = simulate.paper_setting("table1-p100-d70")
+    train, test = setting.draw(seed=(0, 0)), setting.draw(setting.n_test, seed=(0, 1))
+    problem = problem_of(train)
+    N, d = problem.values.shape
+    table = Table(title=f"n = 9000, (p, d) = (100, 70), float32, {torch.get_num_threads()} threads")
+    for column in ("", "measured", "promised"):
+        table.add_column(column, justify="left" if not column else "right")
+    best = limit(problem.values)
+    table.add_row("limit, GFLOP/s", f"{best:.0f}", "")
+    iteration = Iteration(problem)
+    speed = 4 * N * d * d / best_seconds(iteration) / 1e9
+    table.add_row("EM iteration, GFLOP/s", f"{speed:.0f}", "")
+    table.add_row("  of the limit", f"{100 * speed / best:.0f} %", "≥ 50 %")
+    with get_context("spawn").Pool(1) as pool:  # a process whose memory is not yet warm
+        extra = pool.apply(extra_memory)
+    table.add_row("  peak extra memory / data", f"{100 * extra:.0f} %", "≤ 30 %")
+    model = DiagAttRegressor(solver="likelihood", random_state=0).fit(train.X, train.y)
+    both = best_seconds(lambda: (model.predict(train.X), model.locate(train.X)))
+    speed = 4 * N * d * d / both / 1e9  # each scores all rows once
+    table.add_row("predict + locate, of the limit", f"{100 * speed / best:.0f} %", "≥ 50 %")
+    in_n, in_p = exponents(iteration.model)
+    table.add_row("cost exponent in n", f"{in_n:.2f}", "0.9–1.1")
+    table.add_row("cost exponent in p", f"{in_p:.2f}", "0.9–1.1")
+    theirs, their_error, ours, our_error = time_to_paper(train, test)
+    table.add_row("padded PyTorch to RMSE 7.294, s", f"{theirs:.1f} (RMSE {their_error:.2f})", "")
+    table.add_row("likelihood fit, s", f"{ours:.1f} (RMSE {our_error:.2f})", "")
+    table.add_row("  times faster", f"{theirs / ours:.1f}×", "≥ 10×")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
