@@ -15,7 +15,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.store import recall, remember
+from benchmarks.store import FOLDER, recall, remember
 from diagatt import DiagAttClassifier, DiagAttRegressor, simulate
 from diagatt.metrics import accuracy, crlr, rmse
 
@@ -106,14 +106,9 @@ def score(method: str, case: Case, seed: int) -> dict[str, float]:
     return result
 
 
-def table(chosen: list[Case]) -> Table:
-    """RMSE (accuracy % for classification) / CRLR %, means over the seeds that are stored."""
-    view = Table(
-        title="RMSE or accuracy % / CRLR %, mean over seeds; × = worst ratio to the oracle"
-    )
-    for column in ("setting", "n", "oracle", *METHODS, "paper"):
-        view.add_column(column, justify="left" if column == "setting" else "right")
-    results = recall("oracle")
+def lines(chosen: list[Case]) -> list[list[str]]:
+    """Cells of the table: means over the seeds that are stored."""
+    results, found = recall("oracle"), []
     for case in chosen:
         cells, oracle = [], "–"
         for method in METHODS:
@@ -124,14 +119,40 @@ def table(chosen: list[Case]) -> Table:
                 continue
             mean = {k: np.mean([r[k] for r in done]) for k in done[0]}
             oracle = f"{mean['oracle error']:.2f} / {mean['oracle crlr']:.1f}"
-            worst = max(r["error"] / r["oracle error"] for r in done)
-            cells.append(f"{mean['error']:.2f} / {mean['crlr']:.1f} ×{worst:.2f} ({len(done)})")
-        paper = PUBLISHED.get(case.name.removesuffix("-n9000"))
-        if case.name.endswith("-n9000"):
-            paper = None
+            cells.append(f"{mean['error']:.2f} / {mean['crlr']:.1f} {_worst(case, done)}")
+        paper = PUBLISHED.get(case.name)
         published = "–" if paper is None else f"{paper[0]:.2f} / {paper[1]:.1f}"
-        view.add_row(case.name, str(case.n), oracle, *cells, published)
-    return view
+        found.append([case.name, str(case.n), oracle, *cells, published])
+    return found
+
+
+def _worst(case: Case, done: list[dict]) -> str:
+    """Worst seed against the oracle: ratio of RMSE, or points of accuracy; number of seeds."""
+    if case.setting is not None and case.setting.task == "classification":
+        worst = min(r["error"] - r["oracle error"] for r in done)
+        return f"({worst:+.2f}; {len(done)})"
+    return f"(×{max(r['error'] / r['oracle error'] for r in done):.3f}; {len(done)})"
+
+
+HEAD = ["setting", "n", "oracle", *METHODS, "paper"]
+TITLE = (
+    "RMSE (accuracy % for figures) / CRLR %, mean over seeds "
+    "(worst seed against the oracle; number of seeds)"
+)
+
+
+def show(chosen: list[Case]) -> None:
+    """Print the table and write it to results/oracle.md."""
+    view = Table(title=TITLE)
+    for column in HEAD:
+        view.add_column(column, justify="left" if column == "setting" else "right")
+    rows = lines(chosen)
+    for row in rows:
+        view.add_row(*row)
+    Console(width=170).print(view)
+    markdown = [HEAD, ["---"] * len(HEAD), *rows]
+    text = "\n".join("| " + " | ".join(row) + " |" for row in markdown)
+    (FOLDER / "oracle.md").write_text(f"{TITLE}.\n\n{text}\n")
 
 
 def main() -> None:
@@ -151,7 +172,7 @@ def main() -> None:
                 key = f"{case.name}.{method}.{seed}"
                 result = remember("oracle", key, lambda: score(method, case, seed))  # noqa: B023
                 print(key, {k: round(v, 3) for k, v in result.items()}, flush=True)
-    Console(width=150).print(table(chosen))
+    show(cases())
 
 
 if __name__ == "__main__":

@@ -14,13 +14,11 @@ class QuadraticModel:
         self.W = np.asarray(W)  # (R, d, d)
 
     def scores(self, X):
-        return np.einsum("id,rde,ie->ir", X.values, self.W, X.values)
+        scores = np.einsum("id,rde,ie->ir", X.values, self.W, X.values)
+        return np.split(scores, X.offsets[1:-1])
 
     def locate(self, X):
-        scores = self.scores(X)
-        return np.array(
-            [scores[a:b].argmax(axis=0) for a, b in zip(X.offsets, X.offsets[1:], strict=False)]
-        )
+        return np.array([scores.argmax(axis=0) for scores in self.scores(X)])
 
 
 def ragged(rng, n, d, s=1, strength=6.0, low=3, high=9):

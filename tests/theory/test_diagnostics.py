@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diagatt import RaggedRows
+from diagatt import DiagAttRegressor, RaggedRows, simulate
 from diagatt.theory import diagnose
 from tests.theory.draws import seeds
 from tests.theory.samples import QuadraticModel, ragged
@@ -125,3 +125,18 @@ def test_labels_are_checked():
 
     with pytest.raises(ValueError, match=r"model\.scores gave shape"):
         diagnose(X, rows, Wrong([np.eye(4)]))
+
+
+def test_a_fitted_estimator_is_diagnosed():
+    """Scores of a real fit: a large gap where rows stand out, and the error that was observed."""
+    train = simulate.regression(600, p=8, d=6, mu=(2.0,), sigma2=(9.0,), seed=0)
+    test = train.draw(400, seed=1)
+    model = DiagAttRegressor(solver="likelihood", random_state=0).fit(train.X, train.y)
+    diagnosis = diagnose(test.X, test.rows, model)
+    head = diagnosis.heads[0]
+    located = model.locate(test.X)[:, 0]
+    assert head.empirical_error == pytest.approx(np.mean(located != test.rows[:, 0]))
+    scores = np.concatenate(model.scores(test.X))[:, 0]
+    active = scores[test.X.offsets[:-1] + test.rows[:, 0]]
+    background = np.delete(scores, test.X.offsets[:-1] + test.rows[:, 0])
+    assert head.gap == pytest.approx(active.mean() - background.mean(), rel=0.05)

@@ -43,9 +43,10 @@ def diagnose(
         True rows. Without a model, scores come from the theory's own matrices, built on one part
         of the samples and judged on the other.
     model : fitted estimator, optional
-        Has ``locate(X) -> (n, R)`` and ``scores(X) -> (N, R)``. With ``rows``, heads are matched to
-        columns of ``rows`` by agreement. Without, its own choices serve as labels: the gap is then
-        optimistic and the empirical error unknown.
+        Has ``locate(X)``, (n, R), and ``scores(X)``, one (p_i, R) array a sample, such as
+        `DiagAttRegressor`. With ``rows``, heads are matched to columns of ``rows`` by agreement.
+        Without, its own choices serve as labels: the gap is then optimistic and the empirical
+        error unknown.
     eta, epsilon : float
         Wanted: weights within ε of the truth in all but a share η of samples.
     temperature : float, optional
@@ -106,7 +107,7 @@ def _diagnose_model(
     temperature: float | None,
 ) -> Diagnosis:
     located = np.asarray(model.locate(samples))  # (n, R)
-    scores = np.asarray(model.scores(samples), dtype=np.float64)  # (N, R)
+    scores = np.concatenate(model.scores(samples)).astype(np.float64)  # (N, R)
     if scores.shape != (samples.n_rows, located.shape[1]):
         raise ValueError(
             f"model.scores gave shape {scores.shape}, expected ({samples.n_rows}, "
