@@ -60,7 +60,7 @@ class Iteration:
         settings = LikelihoodSettings()
         self.model = model or fit_likelihood(problem, settings, 1, seed=0).model
         expectation = Expectation(problem, context_of(problem, "affine"))
-        self.em = EM(expectation, settings, expectation.totals())
+        self.em = EM(expectation, settings)
 
     def __call__(self) -> None:
         """E-step and M-step."""

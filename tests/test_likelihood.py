@@ -8,8 +8,13 @@ import pytest
 import torch
 from scipy.stats import multivariate_normal, norm
 
-from diagatt import DiagAttClassifier, DiagAttRegressor, RaggedRows, simulate
-from diagatt.estimators.diagonal import NoRowOfInterestWarning
+from diagatt import (
+    DiagAttClassifier,
+    DiagAttRegressor,
+    NoRowOfInterestWarning,
+    RaggedRows,
+    simulate,
+)
 from diagatt.families import get_family
 from diagatt.metrics import accuracy, crlr, rmse
 from diagatt.solvers import starts
@@ -78,7 +83,7 @@ def test_e_step_equals_enumeration(R, score_form, distinct):
     context = context_of(problem, score_form)
     model = random_model(rng, R, 2, context.shape[1])
     expectation = Expectation(problem, context, distinct)
-    em = EM(expectation, LikelihoodSettings(score_form=score_form), expectation.totals())
+    em = EM(expectation, LikelihoodSettings(score_form=score_form))
     expected = em.expect(model, keep=True)
     value, r = enumerate_posterior(problem, context, model, distinct)
     assert expected.log_likelihood == pytest.approx(value, rel=1e-10)
@@ -122,7 +127,7 @@ def test_likelihood_never_falls(family, R):
     problem = make_problem(data.X, y, family, K)
     settings = LikelihoodSettings(shrinkage=0.0, ridge=1e-9, gain_tolerance=1e-7)
     expectation = Expectation(problem, context_of(problem, "affine"))
-    em = EM(expectation, settings, expectation.totals())
+    em = EM(expectation, settings)
     fit = em.run(random_model(rng, R, 3, 1, K), 60)
     values = [h["log_likelihood"] for h in fit.history]
     kept = np.maximum.accumulate(values)
@@ -139,7 +144,7 @@ def test_m_step_is_stationary():
     problem = make_problem(data.X, data.y)
     settings = LikelihoodSettings(shrinkage=0.0, ridge=1e-12, gain_tolerance=1e-13)
     expectation = Expectation(problem, context_of(problem, "affine"))
-    em = EM(expectation, settings, expectation.totals())
+    em = EM(expectation, settings)
     model = em.run(random_model(np.random.default_rng(0), 1, 2, 1), 500).model
 
     def likelihood(change: float, k: int) -> float:
@@ -340,7 +345,7 @@ def degenerate(kind: str):
     "kind",
     ["constant feature", "copied feature", "duplicated rows", "constant y", "all rows equal"],
 )
-@pytest.mark.filterwarnings("ignore::diagatt.estimators.diagonal.NoRowOfInterestWarning")
+@pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning")
 def test_degenerate_data_stay_finite(kind, solver):
     X, y = degenerate(kind)
     model = DiagAttRegressor(solver=solver, random_state=0).fit(X, y)

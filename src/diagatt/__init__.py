@@ -2,7 +2,7 @@
 
 from diagatt import simulate
 from diagatt.attention import DiagonalAttention
-from diagatt.estimators import DiagAttClassifier, DiagAttRegressor
+from diagatt.estimators import DiagAttClassifier, DiagAttRegressor, NoRowOfInterestWarning
 from diagatt.modelfile import ModelFileError
 from diagatt.ragged import RaggedRows
 
@@ -12,6 +12,7 @@ __all__ = [
     "DiagAttRegressor",
     "DiagonalAttention",
     "ModelFileError",
+    "NoRowOfInterestWarning",
     "RaggedRows",
     "simulate",
 ]

@@ -151,7 +151,7 @@ _scratch = threading.local()
 def _scratch_like(block: Tensor) -> Tensor:
     """Memory of a block's shape that this thread has used before: fresh pages cost a product."""
     pool = _scratch.__dict__
-    key, size = (block.dtype, block.device), block.numel()
+    key, size = f"{block.dtype} {block.device}", block.numel()
     if key not in pool or pool[key].numel() < size:
         pool[key] = block.new_empty(size)
     return pool[key][:size].view(block.shape)

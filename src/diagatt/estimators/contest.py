@@ -27,23 +27,20 @@ from diagatt.solvers.problem import Problem
 from diagatt.solvers.training import fit_values
 
 if TYPE_CHECKING:
-    from diagatt.estimators.diagonal import _DiagAtt
+    from diagatt.estimators.diagonal_base import _DiagAtt
 
 logger = logging.getLogger(__name__)
 
 # Samples that the contestants train on; the winner is refitted on all.
 CONTEST_SAMPLES = 4000
 POLISH_EPOCHS = 10
-POLISH_RATE = 1e-3
+POLISH_RATE = 3e-4
 
 
 def fit_auto(
     estimator: _DiagAtt, problem: Problem, n_heads: int, seed: int, start: Any, keep: bool
 ) -> Fitted:
-    """Choose by a held-out part, or on small data by an information criterion; refit the winner.
-
-    Uniform attention (the mean row) stays unless another is better by a standard error.
-    """
+    """Choose by a held-out part, or on small data by an information criterion; refit the winner."""
     if problem.n_samples < SMALL_SAMPLE:
         return _choose_by_criterion(estimator, problem, n_heads, seed, start, keep)
     train, held_out = next(splits(problem.n_samples, "holdout", seed))
@@ -60,13 +57,24 @@ def fit_auto(
     losses = {name: _sample_losses(fit.module, rest) for name, fit in fits.items()}
     means = {name: float(loss.mean()) for name, loss in losses.items()}
     logger.info("held-out losses: %s", means)
-    winner = min(means, key=lambda name: means[name])
-    gain = losses["uniform"] - losses[winner]
-    if float(gain.mean()) < float(gain.std()) / len(gain) ** 0.5:
-        winner = "uniform"
+    winner = _champion(losses)
     fitted = _refit(winner, estimator, problem, n_heads, seed, start, keep, likelihood)
     report = [{"solver": name, "held_out_loss": loss} for name, loss in means.items()]
     return replace(fitted, selection=report + likelihood.selection)
+
+
+def _champion(losses: dict[str, Tensor]) -> str:
+    """The simplest contestant that none of the others beats by a standard error.
+
+    From simple to complex, a challenger takes over if its samples' losses are smaller by more
+    than one standard error of the mean difference.
+    """
+    champion = "uniform"
+    for challenger in ("likelihood", "polish", "gradient"):
+        gain = losses[champion] - losses[challenger]
+        if float(gain.mean()) > float(gain.std()) / len(gain) ** 0.5:
+            champion = challenger
+    return champion
 
 
 def _refit(winner, estimator, problem, n_heads, seed, start, keep, likelihood) -> Fitted:

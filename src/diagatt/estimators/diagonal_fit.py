@@ -11,7 +11,7 @@ import torch
 
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.estimators.averaging import average, copy_parameters
-from diagatt.estimators.criteria import information_criteria
+from diagatt.estimators.criteria import information_criteria, response_bic
 from diagatt.selection import select
 from diagatt.solvers.checkpoint import Checkpoint
 from diagatt.solvers.gradient import fit_gradient
@@ -21,7 +21,7 @@ from diagatt.solvers.starts import fit_likelihood
 from diagatt.solvers.training import GradientSettings, fit_values, initialize, risk
 
 if TYPE_CHECKING:
-    from diagatt.estimators.diagonal import _DiagAtt
+    from diagatt.estimators.diagonal_base import _DiagAtt
 
 ADAM_EPOCHS, LBFGS_EPOCHS = 20, 2000
 # Numbers of heads that n_heads="auto" tries (supplement S7.2).
@@ -56,7 +56,10 @@ def fit_diagonal(estimator: _DiagAtt, problem: Problem, seed: int, start: Any = 
     tried = [R for R in HEADS_TRIED if shortest >= R or estimator.coupling == "independent"]
     if estimator.selection == "bic":
         fits = [_with_criteria(estimator, problem, R, seed, None, keep=False) for R in tried]
-        best = min(fits, key=lambda fit: fit.criteria[0]["bic"])
+        prices = [fit.criteria[0]["bic"] for fit in fits]
+        if any(fit.log_likelihood is None for fit in fits):  # only responses are comparable
+            prices = [response_bic(fit.module, problem, fit.solver) for fit in fits]
+        best = fits[int(np.argmin(prices))]
         return replace(best, criteria=[line for fit in fits for line in fit.criteria])
 
     def held_out_loss(n_heads: int, train: np.ndarray, held_out: np.ndarray) -> float:

@@ -12,7 +12,7 @@ from diagatt.ragged import RaggedRows
 from diagatt.solvers.covariance import COVARIANCES
 
 if TYPE_CHECKING:
-    from diagatt.estimators.diagonal import _DiagAtt
+    from diagatt.estimators.diagonal_base import _DiagAtt
 
 CHOICES = {
     "solver": ("auto", "likelihood", "gradient"),
@@ -46,6 +46,8 @@ def check_settings(estimator: _DiagAtt, rows: RaggedRows) -> None:
         _require(estimator, name, "at least 1", lambda v: v >= 1)
     for name in ("batch_size", "max_epochs", "rank"):
         _require(estimator, name, "at least 1 or None", lambda v: v is None or v >= 1)
+    if estimator.solver != "gradient" and (estimator.value_bound or estimator.score_bound):
+        raise ValueError("value_bound and score_bound are for solver='gradient': set it.")
     _check_heads(estimator, rows)
 
 

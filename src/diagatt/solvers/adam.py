@@ -25,6 +25,7 @@ class AdamRun:
         checkpoint: Checkpoint | None = None,
     ) -> None:
         self.module, self.settings, self.checkpoint = module, settings, checkpoint
+        self.seed = seed
         self.generator = torch.Generator().manual_seed(seed)
         self.held_out: Problem | None = None
         if settings.validation_fraction > 0:

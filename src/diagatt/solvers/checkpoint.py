@@ -67,13 +67,13 @@ class Checkpoint:
 
 
 def fingerprint(run: AdamRun) -> str:
-    """Digest of what a run depends on: settings, shapes, responses and a sample of rows."""
+    """Digest of what a run depends on: settings, seed, responses and a sample of rows."""
     settings = asdict(replace(run.settings, max_epochs=0, verbose=False))
     shapes = {k: list(v.shape) for k, v in run.module.state_dict().items()}
     names = ("temperature", "score_form", "coupling", "value_bound", "score_bound")
     model = {name: getattr(run.module, name) for name in names}
     problem = run.problem
-    parts = [settings, shapes, model, problem.family.name]
+    parts = [settings, shapes, model, problem.family.name, run.seed]
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
     stride = max(1, len(problem.values) // 1000)
     rows = problem.values[::stride]

@@ -61,6 +61,7 @@ class Expected:
     gradient: Tensor  # (R·d + m, K) of the loss in (V, b, γ)
     moments: Tensor  # (R·d + m, R·d + m) Σ w E h f fᵀ, h the curvature or 1 if it is bounded
     score_square: Tensor  # same shape: Σ w E[s sᵀ] − s̄ s̄ᵀ of the score s = ∂ℓ/∂z · f, if asked for
+    held: RowMoments | None = None  # what this head takes from rows that earlier heads left
     responsibilities: list[Tensor] = field(default_factory=list)  # blocks of (rows, R), if kept
 
 
@@ -85,19 +86,22 @@ class Expectation:
         self.buffer = problem.values.new_empty(max(longest, 1), problem.n_features)
         self.bounded = problem.family.curvature_bound() is not None
 
-    def totals(self) -> RowMoments:
-        """Moments of all rows, weighted by their sample's weight."""
+    def totals(self, log_prior: Tensor | None = None) -> RowMoments:
+        """Moments of all rows, weighted by their sample's weight (and by a prior of each row)."""
         problem, d = self.problem, self.problem.n_features
         c = self.context.double()
         xx = torch.zeros(d, d, dtype=torch.float64, device=c.device)
-        pooled = []
+        pooled, masses = [], []
         for samples, rows in self.blocks:
             x, offsets = problem.values[rows], self._offsets(samples, rows)
             weight = spread(problem.weights[samples, None], offsets)
+            if log_prior is not None:
+                weight = weight * log_prior[rows, None].exp()
             scaled = torch.mul(x, weight, out=self.buffer[: len(x)])
             xx += x.T @ scaled
             pooled.append(segment_sum(scaled, offsets).double())
-        mass = (problem.weights * problem.offsets.diff()).double()[:, None]
+            masses.append(segment_sum(weight, offsets).double())
+        mass = torch.cat(masses)  # (n, 1)
         return RowMoments(xx, torch.cat(pooled).T @ c, c.T @ (mass * c), float(mass.sum()))
 
     def run(
@@ -194,8 +198,18 @@ class Expectation:
         r = weight / mass[sample]
         # Only rows that carry weight go on: most do not, and as denormal numbers they are slow.
         active = torch.nonzero(r > LEAST_WEIGHT)[:, 0]
-        self._add_chosen(x[active], r[active], sample[active], y[active], z[active], samples)
+        x, r_active, sample = x[active], r[active], sample[active]
+        self._add_chosen(x, r_active, sample, y[active], z[active], samples)
+        if log_prior is not None:
+            self._add_held(x, r_active * log_prior[active].exp(), sample, samples)
         return r[:, None]
+
+    def _add_held(self, x, r, sample, samples) -> None:
+        """Moments of chosen rows as far as they were free: the background is left without them."""
+        w = (r * self.problem.weights[samples][sample])[:, None].double()
+        x, c = x.double(), self.context[samples][sample].double()
+        part = RowMoments(x.T @ (w * x), x.T @ (w * c), c.T @ (w * c), float(w.sum()))
+        self._sums.held = part if self._sums.held is None else self._sums.held + part
 
     def _add_chosen(self, x, r, sample, y, z, samples) -> None:
         """Sums over rows x that are chosen with probability r."""

@@ -65,22 +65,20 @@ class EM:
     expectation : Expectation
     settings : LikelihoodSettings
     log_prior, offset : tensors, optional
-        What earlier heads leave to this one; see `Expectation.run`.
-    earlier : RowMoments, optional
-        Moments of the rows that earlier heads hold: they are not background.
+        What earlier heads leave to this one; see `Expectation.run`. Rows count as far as they
+        are free, as background too.
     """
 
     def __init__(
         self,
         expectation: Expectation,
         settings: LikelihoodSettings,
-        total: RowMoments,
         log_prior: Tensor | None = None,
         offset: Tensor | None = None,
-        earlier: RowMoments | None = None,
     ) -> None:
-        self.expectation, self.settings, self.total = expectation, settings, total
-        self.log_prior, self.offset, self.earlier = log_prior, offset, earlier
+        self.expectation, self.settings = expectation, settings
+        self.log_prior, self.offset = log_prior, offset
+        self.total = expectation.totals(log_prior)
         problem = expectation.problem
         self.weight = float(problem.weights.sum())
         self.cc = (
@@ -99,14 +97,23 @@ class EM:
     def maximize(self, expected: Expected, response: ResponseModel, step: float = 1.0):
         """M-step: row moments in closed form, the GLM by a Newton step."""
         active = self.head_moments(expected)
-        background = self.total if self.earlier is None else self.total - self.earlier
-        for moments in active:
-            background = background - moments
-        if background.count < 1e-6 * self.total.count:  # every row is active in its sample
-            background = self.total
+        background = self._background(expected, active)
         s = self.settings
         rows = estimate_row_model(active, background, s.covariance, s.shrinkage, s.covariance_rank)
         return LatentRows(rows, self._newton(expected, response, step))
+
+    def _background(self, expected: Expected, active: list[RowMoments]) -> RowMoments:
+        """Moments of rows that no head chose, each as far as it is not chosen."""
+        if expected.held is not None:
+            background = self.total - expected.held
+        elif len(active) > 1 and not self.expectation.distinct:
+            return self.total  # independent heads may choose a row twice: it cannot be taken out
+        else:
+            background = self.total
+            for moments in active:
+                background = background - moments
+        nothing_left = background.count < 1e-6 * self.total.count  # every row is active
+        return self.total if nothing_left else background
 
     def head_moments(self, expected: Expected) -> list[RowMoments]:
         """Moments of the rows that each head chose; every sample counts once a head."""

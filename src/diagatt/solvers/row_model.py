@@ -49,6 +49,11 @@ class RowMoments:
             self.xx - other.xx, self.xc - other.xc, self.cc - other.cc, self.count - other.count
         )
 
+    def __add__(self, other: RowMoments) -> RowMoments:
+        return RowMoments(
+            self.xx + other.xx, self.xc + other.xc, self.cc + other.cc, self.count + other.count
+        )
+
     def coefficients(self) -> Tensor:
         """Least-squares A, (d, q)."""
         if self.cc.shape[0] == 0:

@@ -24,7 +24,7 @@ from diagatt.solvers.likelihood import (
     value_standard_errors,
 )
 from diagatt.solvers.problem import Problem
-from diagatt.solvers.row_model import RowModel, RowMoments, context_of, gaussian_of
+from diagatt.solvers.row_model import RowModel, context_of, gaussian_of
 from diagatt.theory.moments import Moments
 from diagatt.theory.separation import SeparationError
 from diagatt.theory.start import separating_start
@@ -61,7 +61,7 @@ def fit_likelihood(
         best, report = _best_start(trial, settings, n_heads, generator)
         start = best.model
     expectation = _expectation(problem, settings)
-    em = EM(expectation, settings, expectation.totals())
+    em = EM(expectation, settings)
     fit = em.run(start, settings.max_iterations)
     fit.starts = report
     fit.standard_errors = value_standard_errors(em, fit.model)
@@ -76,12 +76,11 @@ def _expectation(problem: Problem, settings: LikelihoodSettings) -> Expectation:
 def _best_start(problem, settings, n_heads, generator) -> tuple[LikelihoodFit, list[dict]]:
     settings = replace(settings, gain_tolerance=TRIAL_TOLERANCE, verbose=False)
     expectation = _expectation(problem, settings)
-    total = expectation.totals()
     heads: list[LatentRows] = []
     report: list[dict] = []
-    log_prior, offset, earlier = None, None, None
+    log_prior, offset = None, None
     for k in range(n_heads):
-        em = EM(expectation, settings, total, log_prior, offset, earlier)
+        em = EM(expectation, settings, log_prior, offset)
         fits = {}
         for name, (start, supervision) in _starts(em, generator).items():
             fits[name] = em.run(start, TRIAL_ITERATIONS, supervision)
@@ -91,42 +90,22 @@ def _best_start(problem, settings, n_heads, generator) -> tuple[LikelihoodFit, l
         heads.append(fit.model)
         if n_heads == 1:
             return fit, report
-        log_prior, offset, earlier = _hand_over(em, fit.model, log_prior, offset, earlier)
-    joint = join_heads(heads, gaussian_of(_less(total, earlier)))
-    em = EM(expectation, settings, total)
+        log_prior, offset = _hand_over(em, fit.model)
     # The shared coefficients of the last head were fitted beside all others.
-    fit = em.run(joint, REFINE_ITERATIONS)
-    return fit, report
+    together = join_heads(heads, gaussian_of(expectation.totals(log_prior)))
+    return EM(expectation, settings).run(together, REFINE_ITERATIONS), report
 
 
-def _less(total: RowMoments, earlier: RowMoments | None) -> RowMoments:
-    """Moments of the rows that no earlier head holds; of all, if they hold nearly all."""
-    if earlier is None or earlier.count > 0.9 * total.count:
-        return total
-    return total - earlier
-
-
-def _hand_over(em: EM, model: LatentRows, log_prior, offset, earlier):
-    """What the next head must know: rows that are taken, and what is explained already."""
+def _hand_over(em: EM, model: LatentRows) -> tuple[Tensor, Tensor]:
+    """What the next head must know: how far rows are free, and what is explained already."""
     problem = em.expectation.problem
-    expected = em.expect(model, keep=True)
-    r = torch.cat(expected.responsibilities)[:, 0]  # (N,)
-    free = torch.log1p(-r.clamp(max=1 - 1e-6))
-    value = model.response.value[0].to(r.dtype)
-    effects = problem.values @ value  # (N, K)
-    explained = segment_sum(r[:, None] * effects, problem.offsets)
-    moments = em.head_moments(expected)[0]
-    if earlier is not None:
-        moments = RowMoments(
-            moments.xx + earlier.xx,
-            moments.xc + earlier.xc,
-            moments.cc + earlier.cc,
-            moments.count + earlier.count,
-        )
+    r = torch.cat(em.expect(model, keep=True).responsibilities)  # (N, 1)
+    free = torch.log1p(-r[:, 0].clamp(max=1 - 1e-6))
+    effects = problem.values @ model.response.value[0].to(r.dtype)  # (N, K)
+    explained = segment_sum(r * effects, problem.offsets)
     return (
-        free if log_prior is None else log_prior + free,
-        explained if offset is None else offset + explained,
-        moments,
+        free if em.log_prior is None else em.log_prior + free,
+        explained if em.offset is None else em.offset + explained,
     )
 
 
@@ -135,7 +114,7 @@ def _hand_over(em: EM, model: LatentRows, log_prior, offset, earlier):
 
 def _starts(em: EM, generator: np.random.Generator) -> dict[str, tuple[LatentRows, list[float]]]:
     """Name → model and λ of the first iterations."""
-    A0, C0 = gaussian_of(_less(em.total, em.earlier))
+    A0, C0 = gaussian_of(em.total)
     response = _pooled_response(em)
 
     def model(A1: Tensor, C1: Tensor) -> LatentRows:
