@@ -9,9 +9,7 @@ from diagatt import DiagAttClassifier, DiagAttRegressor, RaggedRows
 from diagatt.solvers.training import DivergedError
 
 # Short fits need not find a row; what is tested here is something else.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::diagatt.estimators.diagonal.NoRowOfInterestWarning"
-)
+pytestmark = pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning")
 
 D = 3
 

@@ -22,7 +22,7 @@ from diagatt.estimators.presets import PRESETS
 
 # Short fits need not find a row; what is tested here is something else.
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::diagatt.estimators.diagonal.NoRowOfInterestWarning"),
+    pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]
 

@@ -19,9 +19,7 @@ from diagatt.solvers.problem import Problem
 from diagatt.solvers.training import DivergedError, GradientSettings, initialize, risk
 
 # Short fits need not find a row; what is tested here is something else.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::diagatt.estimators.diagonal.NoRowOfInterestWarning"
-)
+pytestmark = pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning")
 
 D = 3
 

@@ -13,9 +13,7 @@ from diagatt import DiagAttClassifier, DiagAttRegressor, ModelFileError, RaggedR
 from diagatt.persistence import FORMAT_VERSION
 
 # Short fits need not find a row; what is tested here is something else.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::diagatt.estimators.diagonal.NoRowOfInterestWarning"
-)
+pytestmark = pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning")
 
 
 def samples(n=40, d=3, dtype=np.float64, seed=0):

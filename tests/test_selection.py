@@ -10,9 +10,7 @@ from diagatt import DiagAttRegressor, RaggedRows
 from diagatt.selection import select, splits
 
 # Short fits need not find a row; what is tested here is something else.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::diagatt.estimators.diagonal.NoRowOfInterestWarning"
-)
+pytestmark = pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning")
 
 quick = settings(max_examples=50, deadline=None, derandomize=True)
 
