@@ -80,12 +80,6 @@ def segment_softmax(scores: Tensor, offsets: Tensor) -> Tensor:
     return weights / segment_sum(weights, offsets)[sample]
 
 
-def segment_logsumexp(scores: Tensor, offsets: Tensor) -> Tensor:
-    """Logarithm of the summed exponentials of each sample's rows, (N, R) → (n, R)."""
-    peak = segment_max(scores.detach(), offsets)
-    return peak + torch.log(segment_sum(torch.exp(scores - spread(peak, offsets)), offsets))
-
-
 def weighted_pool(weights: Tensor, values: Tensor, offsets: Tensor) -> Tensor:
     """Pooled rows Xᵀκ of every sample and head, (N, R) and (N, d) → (n, R, d)."""
     heads = [segment_sum(values * weights[:, r : r + 1], offsets) for r in range(weights.shape[1])]
