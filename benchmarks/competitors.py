@@ -1,28 +1,26 @@
 """Every competitor at n = 9000, (p, d) = (100, 70), s = 1: tuned, refitted, tested, timed.
 
 Run ``python -m benchmarks.competitors`` (minutes). Each method runs in a process of its own, so
-that its peak memory is its own; results are kept under ``benchmarks/.store`` and a run that was
-killed goes on where it stopped. ``--seeds 0 1 2`` takes more replications, ``--only stdatt-1``
-some methods, ``--fresh`` forgets stored results of what it runs. Times are printed, none is
-asserted.
+that its peak memory is its own; results are kept in ``results/competitors.jsonl`` and a run that
+was killed goes on where it stopped. ``--seeds 0 1 2`` takes more replications, ``--only stdatt-1``
+some methods. Times are printed, none is asserted.
 """
 
 import argparse
 import json
-import os
 import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.store import remember
+
 SETTING = "table1-p100-d70"
-STORE = Path(__file__).parent / ".store" / "competitors"
 # Table 1 of the paper: RMSE and CRLR in per cent.
 PAPER = {
     "grouplasso": (15.181, 9.97),
@@ -92,17 +90,15 @@ def measure(name: str, seed: int) -> dict[str, Any]:
     }
 
 
-def stored(name: str, seed: int, fresh: bool) -> dict[str, Any]:
+def stored(name: str, seed: int) -> dict[str, Any]:
     """Return the kept result of a method and seed, measured in a new process if there is none."""
-    path = STORE / f"{SETTING}-{name}-seed{seed}.json"
-    if fresh or not path.exists():
+
+    def compute() -> dict[str, Any]:
         command = [sys.executable, "-m", "benchmarks.competitors", "--measure", name, str(seed)]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
-        STORE.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(".tmp")
-        temporary.write_text(done.stdout.splitlines()[-1])
-        os.replace(temporary, path)
-    return json.loads(path.read_text())
+        return json.loads(done.stdout.splitlines()[-1])
+
+    return remember("competitors", f"{SETTING}.{name}.{seed}", compute)
 
 
 def table(results: dict[str, list[dict[str, Any]]], seeds: list[int]) -> Table:
@@ -124,7 +120,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--only", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--fresh", action="store_true")
     parser.add_argument("--measure", nargs=2, metavar=("METHOD", "SEED"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
@@ -133,7 +128,7 @@ def main() -> None:
         return
     console, results = Console(width=150), {}
     for name in arguments.only:
-        results[name] = [stored(name, seed, arguments.fresh) for seed in arguments.seeds]
+        results[name] = [stored(name, seed) for seed in arguments.seeds]
         run = results[name][-1]
         console.print(f"{name}: RMSE {run['rmse']:.3f}, CRLR {run['crlr']:.1f} %")
     console.print(table(results, arguments.seeds))

@@ -1,5 +1,7 @@
 """Attention as torch modules."""
 
 from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.attention.gated import GatedAttention
+from diagatt.attention.standard import StandardAttention
 
-__all__ = ["DiagonalAttention"]
+__all__ = ["DiagonalAttention", "GatedAttention", "StandardAttention"]
