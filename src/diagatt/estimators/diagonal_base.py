@@ -19,7 +19,7 @@ from diagatt.estimators.base import (
     validate_covariates,
 )
 from diagatt.estimators.criteria import unevenness
-from diagatt.estimators.diagonal_fit import fit_diagonal
+from diagatt.estimators.heads import fit_diagonal
 from diagatt.estimators.presets import get_preset
 from diagatt.estimators.settings import check_lengths, check_settings
 from diagatt.estimators.summary import Certainty, Summary, coefficient
