@@ -12,7 +12,7 @@ from torch.autograd import gradcheck
 from diagatt import segments
 from diagatt.segments import (
     map_blocks,
-    quadratic_scores,
+    row_forms,
     sample_blocks,
     sample_of_row,
     segment_argmax,
@@ -96,14 +96,17 @@ def test_spread_repeats_and_sample_of_row_counts(data):
 
 @given(data=packed(), block=st.integers(1, 9))
 @quick
-def test_scores_and_gram_equal_their_formulas_for_any_block_size(data, block):
+def test_forms_and_gram_equal_their_formulas_for_any_block_size(data, block):
     weights, values, _ = data
     R, d = weights.shape[1], values.shape[1]
-    W = torch.randn(R, d, d, dtype=values.dtype, generator=torch.Generator().manual_seed(0))
+    draw = torch.Generator().manual_seed(0)
+    W = torch.randn(R, d, d, dtype=values.dtype, generator=draw)
+    u = torch.randn(d, 3, dtype=values.dtype, generator=draw)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(segments, "BLOCK_ROWS", block)
-        scores, gram = quadratic_scores(values, W), weighted_gram(values, weights)
-    torch.testing.assert_close(scores, torch.einsum("ja,rab,jb->jr", values, W, values))
+        (quadratic, effects), gram = row_forms(values, W, u), weighted_gram(values, weights)
+    torch.testing.assert_close(quadratic, torch.einsum("ja,rab,jb->jr", values, W, values))
+    torch.testing.assert_close(effects, values @ u)
     expected = torch.einsum("jr,ja,jb->rab", weights, values, values)
     torch.testing.assert_close(gram, expected, rtol=1e-4, atol=1e-4)
 
@@ -147,14 +150,15 @@ def test_gradients_of_reductions(function):
     assert gradcheck(lambda x: function(x, offsets_of([1, 5, 3])), x)
 
 
-def test_gradients_of_pooling_and_scores(monkeypatch):
+def test_gradients_of_pooling_and_forms(monkeypatch):
     monkeypatch.setattr(segments, "BLOCK_ROWS", 4)
     torch.manual_seed(0)
     weights = torch.randn(9, 2, dtype=torch.float64, requires_grad=True)
     values = torch.randn(9, 3, dtype=torch.float64, requires_grad=True)
     W = torch.randn(2, 3, 3, dtype=torch.float64, requires_grad=True)
     assert gradcheck(lambda w, x: weighted_pool(w, x, offsets_of([1, 5, 3])), (weights, values))
-    assert gradcheck(quadratic_scores, (values, W))
+    u = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(row_forms, (values, W, u))
 
 
 # ---------------------------------------------------------------------- blocks

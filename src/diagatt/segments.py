@@ -118,25 +118,30 @@ def map_blocks(
     return torch.cat(parts)
 
 
-def quadratic_scores(values: Tensor, query_key: Tensor, linear: Tensor | None = None) -> Tensor:
-    r"""Diagonal of :math:`X W_r X^\top` for every head (equation diag_score, unscaled).
+def row_forms(values: Tensor, query_key: Tensor, linear: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Quadratic and linear forms of every row, in one pass over the rows.
 
     Parameters
     ----------
     values : tensor of shape (N, d)
     query_key : tensor of shape (R, d, d)
-    linear : tensor of shape (R, d), optional
-        Adds x_j·u_r.
+    linear : tensor of shape (d, L)
 
     Returns
     -------
-    tensor of shape (N, R)
-        ``x_j W_r x_jᵀ + x_j·u_r = ⟨x_j, x_j W_r + u_r⟩``. Differentiable in everything; the
-        gradient in W is one weighted Gram matrix.
+    quadratic : tensor of shape (N, R)
+        Diagonal of :math:`X W_r X^\top` (equation diag_score, unscaled), as ⟨x_j, x_j W_r⟩.
+    effects : tensor of shape (N, L)
+        X times `linear`. Both are differentiable in everything; the gradient in W is one weighted
+        Gram matrix.
+
+    Examples
+    --------
+    >>> x = torch.tensor([[1.0, 2.0]])
+    >>> row_forms(x, torch.eye(2)[None], torch.tensor([[3.0], [0.0]]))
+    (tensor([[5.]]), tensor([[3.]]))
     """
-    if linear is None:
-        linear = query_key.new_zeros(query_key.shape[:2])
-    return _QuadraticScores.apply(values, query_key, linear)
+    return _RowForms.apply(values, query_key, linear)
 
 
 _scratch = threading.local()
@@ -164,30 +169,33 @@ def weighted_gram(values: Tensor, weights: Tensor) -> Tensor:
     return gram
 
 
-class _QuadraticScores(torch.autograd.Function):
+class _RowForms(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, values: Tensor, query_key: Tensor, linear: Tensor) -> Tensor:
+    def forward(ctx, values: Tensor, query_key: Tensor, linear: Tensor) -> tuple[Tensor, Tensor]:
         ctx.save_for_backward(values, query_key, linear)
-        heads = len(query_key)
-        scores = values.new_empty(len(values), heads)
+        quadratic = values.new_empty(len(values), len(query_key))
+        effects = values.new_empty(linear.shape[1], len(values))  # few long lines: a fast product
+        ones, by_line = values.new_ones(values.shape[1]), linear.T.contiguous()
         for start in range(0, len(values), BLOCK_ROWS):
-            block = values[start : start + BLOCK_ROWS]
+            part = slice(start, start + BLOCK_ROWS)
+            block = values[part]
+            torch.mm(by_line, block.T, out=effects[:, part])  # while the block is in the cache
             product = _scratch_like(block)
-            for r in range(heads):
-                torch.addmm(linear[r], block, query_key[r], out=product)
-                torch.sum(product.mul_(block), dim=1, out=scores[start : start + len(block), r])
-        return scores
+            for r, W in enumerate(query_key):
+                torch.mm(block, W, out=product)
+                torch.mv(product.mul_(block), ones, out=quadratic[part, r])
+        return quadratic, effects.T
 
     @staticmethod
-    def backward(ctx, grad: Tensor):
+    def backward(ctx, grad: Tensor, grad_effects: Tensor):
         values, query_key, linear = ctx.saved_tensors
         grad_values = grad_query_key = grad_linear = None
         if ctx.needs_input_grad[0]:
-            grad_values = grad @ linear
+            grad_values = grad_effects @ linear.T
             for r, W in enumerate(query_key):
                 grad_values.addcmul_(values @ (W + W.T), grad[:, r : r + 1])
         if ctx.needs_input_grad[1]:
             grad_query_key = weighted_gram(values, grad)
         if ctx.needs_input_grad[2]:
-            grad_linear = grad.T @ values
+            grad_linear = values.T @ grad_effects
         return grad_values, grad_query_key, grad_linear

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from diagatt.attention.coupling import coupled_attention
 from diagatt.attention.parameterizations import PARAMETERIZATIONS, FullQueryKey
 from diagatt.segments import (
-    quadratic_scores,
+    row_forms,
     sample_of_row,
     segment_mean,
     segment_softmax,
@@ -64,19 +64,26 @@ def split_query_key(query_key: Tensor, d: int) -> ScoreForm:
     return ScoreForm(query_key[:, :d, :d].contiguous(), linear, query_key[:, d, d], context)
 
 
-def row_scores(values: Tensor, offsets: Tensor, query_key: Tensor) -> Tensor:
-    """Scores x̃_j W_r x̃_jᵀ of every row, (N, R), unscaled; x̃ is x, (x, 1) or (x, 1, mean row)."""
-    d = values.shape[1]
+def row_scores(
+    values: Tensor, offsets: Tensor, query_key: Tensor, project: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Scores x̃_j W_r x̃_jᵀ of every row, (N, R), unscaled; x̃ is x, (x, 1) or (x, 1, mean row).
+
+    And, from the same pass over the rows, their products with the (d, L) matrix `project`.
+    """
+    d, heads = values.shape[1], len(query_key)
     form = split_query_key(query_key, d)
-    scores = quadratic_scores(values, form.quadratic, form.linear)  # (N, R)
-    if form.constant is not None:
-        scores = scores + form.constant
+    linear = [] if form.linear is None else [form.linear.T]  # (d, R)
+    linear += [values.new_empty(d, 0) if project is None else project]
+    scores, products = row_forms(values, form.quadratic, torch.cat(linear, dim=1))
+    if form.linear is not None:
+        scores, products = scores + products[:, :heads] + form.constant, products[:, heads:]
     if form.context is not None:
         mean_row = segment_mean(values, offsets)  # (n, d)
         sample = sample_of_row(offsets)
         pull = torch.stack([mean_row @ T.mT for T in form.context], dim=1)  # (n, R, d)
         scores = scores + torch.einsum("jd,jrd->jr", values, pull[sample])
-    return scores
+    return scores, products
 
 
 class DiagonalAttention(nn.Module):
@@ -172,13 +179,20 @@ class DiagonalAttention(nn.Module):
 
     def scores(self, values: Tensor, offsets: Tensor) -> Tensor:
         """ψ, (N, R): equation (diag_score)."""
+        return self._scores(values, offsets)[0]
+
+    def _scores(
+        self, values: Tensor, offsets: Tensor, project: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """ψ, and the rows' products with `project` if it is given."""
         factors = self.query_key.factors()
         dim = score_dimension(self.n_features, self.score_form)
         if factors is not None and 2 * factors[0].shape[-1] < dim:
             raw = self._factored_scores(values, offsets, *factors)
+            products = values[:, :0] if project is None else values @ project
         else:
-            raw = row_scores(values, offsets, self.query_key.matrix())
-        return raw / self.n_features**0.5
+            raw, products = row_scores(values, offsets, self.query_key.matrix(), project)
+        return raw / self.n_features**0.5, products
 
     def _factored_scores(self, values: Tensor, offsets: Tensor, L: Tensor, K: Tensor) -> Tensor:
         sides = []
@@ -195,7 +209,10 @@ class DiagonalAttention(nn.Module):
 
     def attention(self, values: Tensor, offsets: Tensor) -> Tensor:
         """κ, (N, R): equation (softmax_diag_score_multi)."""
-        scores = self.scores(values, offsets) / self.temperature
+        return self._weights(self.scores(values, offsets), offsets)
+
+    def _weights(self, scores: Tensor, offsets: Tensor) -> Tensor:
+        scores = scores / self.temperature
         if self.coupling == "independent" or self.n_heads == self.groups:
             return segment_softmax(scores, offsets)
         parts = scores.chunk(self.groups, dim=1)
@@ -225,9 +242,10 @@ class DiagonalAttention(nn.Module):
             values, offsets = _pack(values, mask)
         if offsets is None:
             raise ValueError("packed rows need offsets; padded samples have shape (n, p, d).")
-        kappa = self.attention(values, offsets)  # (N, R)
         # ⟨v_r, Xᵀκ_r⟩ = Σ_j κ_jr ⟨v_r, x_j⟩: project rows first, no pooled rows needed.
-        effects = values @ self.value.permute(1, 0, 2).flatten(1)  # (N, R·K)
+        project = self.value.permute(1, 0, 2).flatten(1)  # (d, R·K)
+        scores, effects = self._scores(values, offsets, project)
+        kappa = self._weights(scores, offsets)  # (N, R)
         effects = effects.reshape(len(values), self.n_heads, self.n_outputs)
         z = segment_sum((kappa[:, :, None] * effects).sum(dim=1), offsets) + self.intercept
         return z if covariates is None else z + covariates @ self.covariate

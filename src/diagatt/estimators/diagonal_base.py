@@ -264,6 +264,15 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         return kappa.reshape(len(values), self.n_restarts_, self.n_heads_), values, offsets
 
     @torch.no_grad()
+    def _packed_scores(self, rows: RaggedRows) -> tuple[torch.Tensor, torch.Tensor]:
+        """Scores ψ/τ of every head of every restart, (N, M·R), and offsets."""
+        module = self.to_module().to(self.device)
+        values, offsets = rows.to_torch(self.device, module.value.dtype)
+        scores = map_blocks(module.scores, values, offsets) / self.temperature_
+        if not bool(torch.isfinite(scores).all()):
+            check_finite(rows)
+        return scores, offsets
+
     def scores(self, X: Any) -> list[np.ndarray]:
         """Scores ψ/τ behind the attention weights, one ``(p_i, n_heads)`` array a sample.
 
@@ -271,12 +280,8 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         """
         check_is_fitted(self)
         rows = self._validate_rows(X, reset=False)
-        module = self.to_module().to(self.device)
-        values, offsets = rows.to_torch(self.device, module.value.dtype)
-        scores = map_blocks(module.scores, values, offsets) / self.temperature_
-        if not bool(torch.isfinite(scores).all()):
-            check_finite(rows)
-        scores = scores.reshape(len(values), self.n_restarts_, self.n_heads_).mean(dim=1)
+        scores, _ = self._packed_scores(rows)
+        scores = scores.reshape(len(scores), self.n_restarts_, self.n_heads_).mean(dim=1)
         return _per_sample(scores, rows)
 
     def attention(self, X: Any) -> list[np.ndarray]:
@@ -308,7 +313,11 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
             Row numbers within each sample, from 0.
         """
         check_is_fitted(self)
-        kappa, _, offsets = self._head_attention(self._validate_rows(X, reset=False))
+        rows = self._validate_rows(X, reset=False)
+        if self.n_restarts_ == 1 and (self.n_heads_ == 1 or self.coupling_ == "independent"):
+            scores, offsets = self._packed_scores(rows)  # the softmax keeps their order
+            return map_blocks(segment_argmax, scores, offsets).cpu().numpy()
+        kappa, _, offsets = self._head_attention(rows)
         return self._best_rows(kappa.mean(dim=1), offsets).cpu().numpy()
 
     def _best_rows(self, kappa: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
