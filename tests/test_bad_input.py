@@ -233,10 +233,10 @@ def test_bad_covariates():
 # ---------------------------------------------------------------------- settings
 
 
-@pytest.mark.parametrize("heads", [0, -1, 1.5, True, "many"])
+@pytest.mark.parametrize("heads", [0, -1, 1.5, True, "many", [], (1, 0)])
 def test_impossible_numbers_of_heads(heads):
     with pytest.raises(
-        ValueError, match=f"n_heads must be a positive integer or 'auto', got {heads!r}"
+        ValueError, match=r"n_heads must be a positive integer, several to try, or 'auto', got "
     ):
         DiagAttRegressor(heads).fit(*samples())
 

@@ -135,6 +135,16 @@ def test_more_features_than_newton_likes_are_still_solved(family):
 # ---------------------------------------------------------------------- recovery
 
 
+def test_a_list_of_heads_is_what_competes():
+    X, y, _ = marked_rows(n=60)
+    settings = {"solver": "likelihood", "coupling": "independent", "random_state": 0}
+    listed = DiagAttRegressor([1, 2, 3], **settings).fit(X, y)
+    auto = DiagAttRegressor("auto", **settings).fit(X, y)
+    np.testing.assert_array_equal(listed.query_key_, auto.query_key_)
+    other = DiagAttRegressor((3, 1), **settings).fit(X, y)
+    assert [line["n_heads"] for line in other.selection_[:2]] == [3, 1]
+
+
 @pytest.mark.parametrize("solver", ["gradient", "likelihood", "auto"])
 def test_the_marked_row_and_its_effect_are_found(solver):
     X, y, where = marked_rows(n=300)

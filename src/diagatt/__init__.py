@@ -1,26 +1,30 @@
 """Individualized sparse regression with diagonalized attention."""
 
-from diagatt import simulate
-from diagatt.attention import DiagonalAttention
-from diagatt.estimators import (
-    DiagAttClassifier,
-    DiagAttRegressor,
-    GatedAttentionClassifier,
-    GatedAttentionRegressor,
-    GroupLassoClassifier,
-    GroupLassoRegressor,
-    MDSPClassifier,
-    MDSPRegressor,
-    NoRowOfInterestWarning,
-    PooledClassifier,
-    PooledRegressor,
-    StdAttClassifier,
-    StdAttRegressor,
-    TwoStepClassifier,
-    TwoStepRegressor,
-)
-from diagatt.modelfile import ModelFileError
-from diagatt.ragged import RaggedRows
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from diagatt import simulate
+    from diagatt.attention import DiagonalAttention
+    from diagatt.estimators import (
+        DiagAttClassifier,
+        DiagAttRegressor,
+        GatedAttentionClassifier,
+        GatedAttentionRegressor,
+        GroupLassoClassifier,
+        GroupLassoRegressor,
+        MDSPClassifier,
+        MDSPRegressor,
+        NoRowOfInterestWarning,
+        PooledClassifier,
+        PooledRegressor,
+        StdAttClassifier,
+        StdAttRegressor,
+        TwoStepClassifier,
+        TwoStepRegressor,
+    )
+    from diagatt.modelfile import ModelFileError
+    from diagatt.ragged import RaggedRows
 
 __version__ = "0.1.0"
 __all__ = [
@@ -44,3 +48,24 @@ __all__ = [
     "TwoStepRegressor",
     "simulate",
 ]
+
+_ELSEWHERE = {
+    "DiagonalAttention": "attention",
+    "ModelFileError": "modelfile",
+    "RaggedRows": "ragged",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for: `diagatt --help` needs no torch."""
+    if name not in __all__:
+        raise AttributeError(f"module 'diagatt' has no attribute {name!r}")
+    if name == "simulate":
+        return import_module("diagatt.simulate")
+    value = getattr(import_module(f"diagatt.{_ELSEWHERE.get(name, 'estimators')}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -9,9 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 import struct
-from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,8 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
+
+from diagatt.files import write_atomically
 
 _BLANK = "0" * 64
 
@@ -38,7 +38,7 @@ def write(path: str | os.PathLike, tensors: dict[str, np.ndarray], document: dic
     arrays = {name: np.asarray(array, order="C") for name, array in tensors.items()}
     blank = save_tensors(arrays, metadata)
     digest = hashlib.sha256(blank).hexdigest()
-    _write_atomically(path, _swap(blank, _BLANK, digest))
+    write_atomically(path, _swap(blank, _BLANK, digest))
 
 
 def read(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -79,42 +79,4 @@ def _stored_digest(path: Path, content: bytes) -> str:
     return digest
 
 
-def _write_atomically(path: Path, content: bytes) -> None:
-    _remove_strays(path)
-    temporary = path.parent / f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    if os.name == "posix":  # the rename itself must reach the disk
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-
-def _remove_strays(path: Path) -> None:
-    """Delete temporary files of this target whose writer no longer runs."""
-    for stray in path.parent.glob(f".{escape(path.name)}.*.tmp"):
-        writer = stray.name[len(path.name) + 2 :].split(".")[0]
-        if writer.isdigit() and not _is_running(int(writer)):
-            stray.unlink(missing_ok=True)
-
-
-def _is_running(pid: int) -> bool:
-    if os.name != "posix":  # elsewhere signal 0 is not harmless
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
+_write_atomically = write_atomically

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -29,55 +30,84 @@ class SavedToFile:
         path : path-like
             An existing file is replaced only when the new one is complete.
         """
-        from diagatt import __version__
-
-        check_is_fitted(self)
-        tensors, fitted = {}, {}
-        for name, value in _fitted_attributes(self).items():
-            if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
-                tensors[name] = value
-            else:
-                fitted[name] = _to_json(name, value)
-        document = {
-            "kind": "estimator",
-            "format": FORMAT_VERSION,
-            "diagatt": __version__,
-            "class": type(self).__name__,
-            "parameters": {
-                k: _to_json(k, v)
-                for k, v in self.get_params(deep=False).items()  # type: ignore[attr-defined]
-            },
-            "fitted": fitted,
-        }
-        modelfile.write(path, tensors, document)
+        modelfile.write(path, *to_document(self))
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Self:
         """Read an estimator that `save` wrote; a damaged file raises `ModelFileError`."""
-        tensors, document = modelfile.read(path)
-        if document.get("kind") != "estimator":
-            raise ModelFileError(f"{path} is not a saved estimator but a {document.get('kind')}.")
-        if document["format"] > FORMAT_VERSION:
-            raise ModelFileError(
-                f"{path} has format {document['format']}, written by diagatt "
-                f"{document['diagatt']}; this version reads up to {FORMAT_VERSION}: upgrade."
-            )
-        if document["class"] != cls.__name__:
-            name = document["class"]
-            raise ModelFileError(f"{path} holds a {name}: load it with {name}.load.")
-        estimator = cls(**document["parameters"])
-        for name, value in document["fitted"].items():
-            setattr(estimator, name, _from_json(value))
-        for name, value in tensors.items():
-            setattr(estimator, name, value)
-        return estimator
+        return from_document(cls, *modelfile.read(path), path)
+
+
+def to_document(estimator: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Tensors and JSON document of a fitted estimator, as `diagatt.modelfile.write` takes them."""
+    from diagatt import __version__
+
+    check_is_fitted(estimator)
+    tensors, fitted = {}, {}
+    for name, value in _fitted_attributes(estimator).items():
+        if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
+            tensors[name] = value
+        else:
+            fitted[name] = to_json(name, value)
+    parameters = estimator.get_params(deep=False)
+    document = {
+        "kind": "estimator",
+        "format": FORMAT_VERSION,
+        "diagatt": __version__,
+        "class": type(estimator).__name__,
+        "parameters": {name: to_json(name, value) for name, value in parameters.items()},
+        "fitted": fitted,
+    }
+    return tensors, document
+
+
+def from_document(
+    classes: type | Mapping[str, type],
+    tensors: Mapping[str, np.ndarray],
+    document: Mapping[str, Any],
+    path: str | os.PathLike = "the file",
+) -> Any:
+    """Return the fitted estimator that `to_document` took apart.
+
+    Parameters
+    ----------
+    classes : class, or mapping from name to class
+        What the document may hold; anything else raises `ModelFileError`.
+    tensors, document
+        From `to_document`.
+    path : path-like
+        Where they come from, for error messages.
+    """
+    check_document(document, "estimator", path)
+    name = document["class"]
+    known = classes if isinstance(classes, Mapping) else {classes.__name__: classes}
+    if name not in known:
+        raise ModelFileError(f"{path} holds a {name}: load it with {name}.load.")
+    estimator = known[name](**document["parameters"])
+    for attribute, value in document["fitted"].items():
+        setattr(estimator, attribute, _from_json(value))
+    for attribute, tensor in tensors.items():
+        setattr(estimator, attribute, tensor)
+    return estimator
+
+
+def check_document(document: Mapping[str, Any], kind: str, path: str | os.PathLike) -> None:
+    """Refuse a document of another kind or of a newer format."""
+    if document.get("kind") != kind:
+        raise ModelFileError(f"{path} is not a saved {kind} but a {document.get('kind')}.")
+    if document["format"] > FORMAT_VERSION:
+        raise ModelFileError(
+            f"{path} has format {document['format']}, written by diagatt "
+            f"{document['diagatt']}; this version reads up to {FORMAT_VERSION}: upgrade."
+        )
 
 
 def _fitted_attributes(estimator: Any) -> dict[str, Any]:
     return {k: v for k, v in vars(estimator).items() if k.endswith("_") and not k.startswith("__")}
 
 
-def _to_json(name: str, value: Any) -> Any:
+def to_json(name: str, value: Any) -> Any:
+    """Return the value as JSON can hold it; what it cannot is refused by name."""
     if isinstance(value, np.random.RandomState | np.random.Generator):
         return None  # its state has moved on; a loaded estimator starts from fresh entropy
     if isinstance(value, np.ndarray):

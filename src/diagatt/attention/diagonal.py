@@ -76,7 +76,7 @@ def row_scores(
     linear = [] if form.linear is None else [form.linear.T]  # (d, R)
     linear += [values.new_empty(d, 0) if project is None else project]
     scores, products = row_forms(values, form.quadratic, torch.cat(linear, dim=1))
-    if form.linear is not None:
+    if form.constant is not None:
         scores, products = scores + products[:, :heads] + form.constant, products[:, heads:]
     if form.context is not None:
         mean_row = segment_mean(values, offsets)  # (n, d)

@@ -24,8 +24,8 @@ class DiagAttRegressor(RegressorMixin, _DiagAtt):
 
     Parameters
     ----------
-    n_heads : int or "auto"
-        Rows of interest a sample, R. "auto" tries 1, 2 and 3 (see `selection`).
+    n_heads : int, "auto" or list of int
+        Rows of interest a sample, R. "auto" tries 1, 2 and 3, a list its items (see `selection`).
     family : {"auto", "gaussian", "poisson", "gamma"}
         Response distribution; "auto" is gaussian. Poisson and gamma have a log link.
     solver : {"auto", "likelihood", "gradient"}
@@ -76,7 +76,7 @@ class DiagAttRegressor(RegressorMixin, _DiagAtt):
     n_restarts : int
         Gradient fits from different starts that are averaged.
     selection : "holdout", "bic" or int
-        How ``n_heads="auto"`` compares: one held-out part of n/8, the Bayesian information
+        How numbers of heads are compared: one held-out part of n/8, the Bayesian information
         criterion, or this many folds.
     warm_start : bool
         Continue from the previous fit.
@@ -169,7 +169,7 @@ class DiagAttClassifier(ClassifierMixin, _DiagAtt):
 
     Parameters
     ----------
-    n_heads : int or "auto"
+    n_heads : int, "auto" or list of int
         Rows of interest a sample, R.
     family : {"auto", "bernoulli", "multinomial"}
         "auto" is bernoulli for two classes and multinomial for more.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -46,7 +47,7 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
 
     def __init__(
         self,
-        n_heads: int | str = 1,
+        n_heads: int | str | Sequence[int] = 1,
         *,
         family: str = "auto",
         solver: str = "auto",
@@ -195,9 +196,9 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
             return None
         shape = (self.n_heads_ * self.n_restarts_, problem.n_outputs, problem.n_features)
         side = score_dimension(problem.n_features, self.score_form)
-        same_heads = self.n_heads in (self.n_heads_, "auto")
+        chosen = self.n_heads == "auto" or isinstance(self.n_heads, list | tuple)
         if (
-            not same_heads
+            not (chosen or self.n_heads == self.n_heads_)
             or np.size(self.value_) != np.prod(shape)
             or self.query_key_.shape[-1] != side
             or self.n_covariates_ != problem.covariates.shape[1]

@@ -30,10 +30,9 @@ HEADS_TRIED = (1, 2, 3)
 @torch.random.fork_rng(devices=[])  # seeds are our own; the user's generator stays as it is
 def fit_diagonal(estimator: _DiagAtt, problem: Problem, seed: int, start: Any = None) -> Fitted:
     """Fit with the asked number of heads, or with the number that `selection` chooses."""
-    if estimator.n_heads != "auto":
-        return _with_criteria(estimator, problem, int(estimator.n_heads), seed, start)
-    shortest = int(problem.offsets.diff().min())
-    tried = [R for R in HEADS_TRIED if shortest >= R or estimator.coupling == "independent"]
+    tried = _tried(estimator, problem)
+    if len(tried) == 1 and estimator.n_heads != "auto":
+        return _with_criteria(estimator, problem, tried[0], seed, start)
     if estimator.selection == "bic":
         fits = [_with_criteria(estimator, problem, R, seed, None, keep=False) for R in tried]
         prices = [fit.criteria[0]["bic"] for fit in fits]
@@ -50,6 +49,15 @@ def fit_diagonal(estimator: _DiagAtt, problem: Problem, seed: int, start: Any = 
     fitted = _with_criteria(estimator, problem, n_heads, seed, start)
     losses = [{"n_heads": r.pop("candidate"), **r} for r in report]
     return replace(fitted, selection=losses + fitted.selection)
+
+
+def _tried(estimator: _DiagAtt, problem: Problem) -> list[int]:
+    """Numbers of heads that compete."""
+    if estimator.n_heads == "auto":
+        shortest = int(problem.offsets.diff().min())
+        return [R for R in HEADS_TRIED if shortest >= R or estimator.coupling == "independent"]
+    given: Any = estimator.n_heads
+    return [int(R) for R in given] if isinstance(given, list | tuple) else [int(given)]
 
 
 def _with_criteria(

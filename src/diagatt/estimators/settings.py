@@ -59,12 +59,16 @@ def _require(estimator: _DiagAtt, name: str, rule: str, holds) -> None:
 
 def _check_heads(estimator: _DiagAtt, rows: RaggedRows) -> None:
     heads = estimator.n_heads
-    if heads == "auto":
+    if isinstance(heads, str) and heads == "auto":
         return
-    if isinstance(heads, bool) or not isinstance(heads, int | np.integer) or heads < 1:
-        raise ValueError(f"n_heads must be a positive integer or 'auto', got {heads!r}.")
+    tried = heads if isinstance(heads, list | tuple) and len(heads) else [heads]
+    for number in tried:
+        if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
+            raise ValueError(
+                f"n_heads must be a positive integer, several to try, or 'auto', got {heads!r}."
+            )
     if estimator.coupling == "distinct":
-        check_lengths(rows, int(heads), "lower n_heads, drop short samples, or set ")
+        check_lengths(rows, int(max(tried)), "lower n_heads, drop short samples, or set ")
 
 
 def check_lengths(rows: RaggedRows, heads: int, advice: str = "drop short samples, or fit with "):

@@ -1,0 +1,47 @@
+"""The command ``diagatt``."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from diagatt.commands import study
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Individualized sparse regression: fit, predict, and see which rows decided.",
+    pretty_exceptions_enable=False,
+)
+app.add_typer(study.app, name="study")
+
+
+@app.callback()
+def options(
+    debug: bool = typer.Option(False, help="Show the traceback of an error."),
+) -> None:
+    """Take what holds for all commands."""
+    global _debug
+    _debug = debug
+
+
+_debug = False
+
+
+@app.command()
+def demo() -> None:
+    """Simulate, fit, predict and localize: the method in under a minute."""
+    from diagatt.demo import main as run_demo
+
+    run_demo()
+
+
+def main() -> None:
+    """Run the command; a user's mistake is one sentence, not a traceback."""
+    try:
+        app()
+    except (ValueError, OSError, ImportError) as error:
+        if _debug:
+            raise
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(1)

@@ -1,0 +1,1 @@
+"""The commands behind `diagatt`: one file each; heavy imports stay inside functions."""

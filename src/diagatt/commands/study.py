@@ -1,0 +1,84 @@
+"""``diagatt study``: the paper's tables and figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, help="Run the paper's tables and figures.")
+
+Name = Annotated[str, typer.Argument(help="A study, or 'all'; see `diagatt study list`.")]
+Folder = Annotated[Path, typer.Option("--store", "-s", help="Folder of results.")]
+Scale = Annotated[float, typer.Option(help="Part of the sample size, 0.1 for a quick look.")]
+
+
+@app.command("list")
+def list_studies() -> None:
+    """List the studies with their scenarios and methods."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from diagatt.studies import STUDIES
+
+    table = Table("study", "what", "scenarios", "methods")
+    for study in STUDIES.values():
+        table.add_row(study.name, study.title, str(len(study.scenarios)), ", ".join(study.methods))
+    Console().print(table)
+
+
+@app.command()
+def run(
+    name: Name,
+    reps: Annotated[int, typer.Option(min=1, help="Replications of every cell.")] = 1,
+    methods: Annotated[str, typer.Option(help="Only these, separated by commas.")] = "",
+    scale: Scale = 1.0,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes on this machine.")] = 1,
+    cluster: Annotated[str, typer.Option(help="Address of a dask scheduler.")] = "",
+    store: Folder = Path("results"),
+) -> None:
+    """Run what is missing of a study, then write its comparison with the paper.
+
+    Killed at any moment, the same command goes on where it was.
+
+    Examples: `diagatt study run table1 --scale 0.1 --jobs 2`, or
+    `diagatt study run all --reps 3 --methods diagatt,oracle`.
+    """
+    from diagatt.studies import ResultStore, run_tasks
+
+    results = ResultStore(store)
+    studies = _studies(name)
+    asked = [m.strip() for m in methods.split(",") if m.strip()]
+    tasks = []
+    for study in studies:
+        # With "all", a study runs those of the asked methods that it has.
+        chosen = [m for m in asked if m in study.methods] if name == "all" else asked
+        tasks += study.tasks(reps, chosen if asked else None, scale)
+    tasks.sort(key=lambda task: task.replication)
+    count = run_tasks(tasks, results, jobs=jobs, cluster=cluster or None, progress=True)
+    typer.echo(f"{count} tasks run, {len(tasks) - count} were stored.")
+    _write(studies, results, store, scale)
+
+
+@app.command()
+def report(name: Name = "all", scale: Scale = 1.0, store: Folder = Path("results")) -> None:
+    """Write the comparison of what is stored: Markdown, CSV, HTML and figures."""
+    from diagatt.studies import ResultStore
+
+    _write(_studies(name), ResultStore(store), store, scale)
+
+
+def _studies(name: str) -> list:
+    from diagatt.studies import STUDIES, get_study
+
+    return list(STUDIES.values()) if name == "all" else [get_study(name)]
+
+
+def _write(studies: list, results, store: Path, scale: float) -> None:
+    from diagatt.studies import write_index, write_report
+
+    for study in studies:
+        for path in write_report(study, results, store, scale):
+            typer.echo(f"wrote {path}")
+    typer.echo(f"wrote {write_index(results, store)}")

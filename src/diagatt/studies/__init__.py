@@ -1,0 +1,26 @@
+"""Every table and figure of the paper: scenario × method × scoring, cached and resumable."""
+
+from diagatt.studies.catalogue import STUDIES, Study, get_study
+from diagatt.studies.comparison import Cell, compare, matching_share
+from diagatt.studies.published import Published, published
+from diagatt.studies.report import write_index, write_report
+from diagatt.studies.runner import run_tasks
+from diagatt.studies.store import ResultStore
+from diagatt.studies.tasks import Task, run_task
+
+__all__ = [
+    "STUDIES",
+    "Cell",
+    "Published",
+    "ResultStore",
+    "Study",
+    "Task",
+    "compare",
+    "get_study",
+    "matching_share",
+    "published",
+    "run_task",
+    "run_tasks",
+    "write_index",
+    "write_report",
+]

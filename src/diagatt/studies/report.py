@@ -1,0 +1,79 @@
+"""Write a study's comparison into a folder: Markdown, CSV, HTML, and figures."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from diagatt.files import write_atomically
+from diagatt.studies.catalogue import STUDIES, Study
+from diagatt.studies.comparison import Cell, compare, matching_share
+from diagatt.studies.explanations import EXPLANATIONS
+from diagatt.studies.figures import draw_bars
+from diagatt.studies.store import ResultStore
+from diagatt.studies.tables import csv_table, html_table, markdown_table, provenance
+
+__all__ = ["write_index", "write_report"]
+
+
+def write_report(study: Study, store: ResultStore, folder: Path, scale: float = 1.0) -> list[Path]:
+    """Write ``<study>.md``, ``.csv`` and ``.html``, for figures also ``.png`` and ``.svg``."""
+    names = {scenario.name for scenario in study.scenarios}
+    lines = [x for x in store.lines() if x["scenario"] in names and x["scale"] == scale]
+    cells = compare(study, lines, scale)
+    texts = {
+        "md": markdown_table(study, cells, lines, EXPLANATIONS),
+        "csv": csv_table(cells),
+        "html": html_table(study, cells),
+    }
+    files = {kind: text.encode("utf-8") for kind, text in texts.items()}
+    files |= _figure(study, cells)
+    folder.mkdir(parents=True, exist_ok=True)
+    for kind, content in files.items():
+        write_atomically(folder / f"{study.name}.{kind}", content)
+    return [folder / f"{study.name}.{kind}" for kind in files]
+
+
+def write_index(store: ResultStore, folder: Path) -> Path:
+    """Write ``README.md``: every study with its counts and a link to its table."""
+    lines = store.lines()
+    rows = [
+        "| study | cells run | match, of the paper's methods | ours better | table |",
+        "|---|---|---|---|---|",
+    ]
+    for study in STUDIES.values():
+        cells = compare(study, lines)
+        share = matching_share(cells)
+        ours = [c for c in cells if c.method == "diagatt" and c.paper is not None]
+        better = sum(c.verdict == "better" for c in ours)
+        rows.append(
+            f"| {study.title} | {sum(c.reps > 0 for c in cells)} of {len(cells)} "
+            f"| {'–' if share != share else f'{100 * share:.0f} %'} "
+            f"| {f'{better} of {len(ours)}' if ours else '–'} "
+            f"| [{study.name}]({study.name}.md) |"
+        )
+    full = [line for line in lines if line["scale"] == 1.0]
+    text = "\n".join(["# What was run", "", *rows, "", provenance(full)]) + "\n"
+    path = folder / "README.md"
+    write_atomically(path, text.encode("utf-8"))
+    return path
+
+
+def _figure(study: Study, cells: list[Cell]) -> dict[str, bytes]:
+    """The study's figure as PNG and SVG."""
+    if study.name == "overlap":
+        from diagatt.theory.overlap_figure import draw_overlap
+        from diagatt.theory.overlap_paths import run_study
+
+        figure = draw_overlap(run_study())
+    elif study.name.startswith("figure") and any(cell.reps for cell in cells):
+        figure = draw_bars(study, cells)
+    else:
+        return {}
+    drawn = {}
+    for kind in ("png", "svg"):
+        out = io.BytesIO()
+        # Without a date the SVG of unchanged results is an unchanged file.
+        figure.savefig(out, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else {})
+        drawn[kind] = out.getvalue()
+    return drawn
