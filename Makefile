@@ -33,6 +33,7 @@ types: $(READY)
 	$(BIN)/mypy
 
 check: $(READY)
+	@sh scripts/ensure_chromium.sh
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 test: lint types check

@@ -77,6 +77,3 @@ def _stored_digest(path: Path, content: bytes) -> str:
     if not isinstance(digest, str) or len(digest) != 64:
         raise ModelFileError(f"{path} is damaged: its checksum is unreadable; restore a copy.")
     return digest
-
-
-_write_atomically = write_atomically

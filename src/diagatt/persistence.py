@@ -30,12 +30,26 @@ class SavedToFile:
         path : path-like
             An existing file is replaced only when the new one is complete.
         """
-        modelfile.write(path, *to_document(self))
+        modelfile.write(path, *self.to_document())
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Self:
         """Read an estimator that `save` wrote; a damaged file raises `ModelFileError`."""
-        return from_document(cls, *modelfile.read(path), path)
+        return cls.from_document(*modelfile.read(path), path)
+
+    def to_document(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Tensors and JSON document of the fitted estimator."""
+        return to_document(self)
+
+    @classmethod
+    def from_document(
+        cls,
+        tensors: Mapping[str, np.ndarray],
+        document: Mapping[str, Any],
+        path: str | os.PathLike = "the file",
+    ) -> Self:
+        """Return the fitted estimator that `to_document` took apart."""
+        return from_document(cls, tensors, document, path)
 
 
 def to_document(estimator: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

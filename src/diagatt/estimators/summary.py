@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.stats import norm
+
+from diagatt.html_table import html_table
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,18 @@ class Certainty:
     posterior: np.ndarray
     entropy: np.ndarray
     ambiguous: np.ndarray
+
+    def _repr_html_(self) -> str:
+        """Notebooks show the first samples as a table."""
+        head = ["sample", "head", "row", "posterior", "entropy", "ambiguous"]
+        shown = list(np.ndindex(self.rows.shape))[:_MOST]
+        verdict = np.where(self.ambiguous, "yes", "no")
+        lines = [
+            [*at, self.rows[at], _cell(self.posterior[at]), _cell(self.entropy[at]), verdict[at]]
+            for at in shown
+        ]
+        share = f"{100 * self.ambiguous.mean():.1f} % of {self.rows.size:,} rows are ambiguous"
+        return html_table(f"Certainty: {share}", head, lines, left_out=self.rows.size - len(shown))
 
 
 @dataclass(frozen=True)
@@ -62,14 +77,57 @@ class Summary:
         lines += ["-" * 72, _COEFFICIENT_HEAD]
         for c in self.coefficients:
             numbers = [c["estimate"], c["se"], c["z"]]
-            cells = "".join(f"{'–' if np.isnan(x) else format(x, '.4g'):>12}" for x in numbers)
-            p = "–" if np.isnan(c["p"]) else "<0.001" if c["p"] < 1e-3 else f"{c['p']:.3f}"
-            lines.append(f"{c['head']:<9}{c['feature'][:17]:<18}{cells}{p:>9}")
+            cells = "".join(f"{_cell(x):>12}" for x in numbers)
+            lines.append(f"{c['head']:<9}{c['feature'][:17]:<18}{cells}{_probability(c['p']):>9}")
         return "\n".join([*lines, "=" * 72])
+
+    def _repr_html_(self) -> str:
+        """Notebooks show facts, criteria and coefficients as tables."""
+        facts = html_table(self.title, [], [[name, value] for name, value in self.facts.items()])
+        criteria = html_table(
+            "Criteria",
+            ["heads", "log-likelihood", "parameters", "AIC", "BIC"],
+            [
+                [
+                    c["n_heads"],
+                    f"{c['log_likelihood']:.2f}",
+                    c["n_parameters"],
+                    f"{c['aic']:.2f}",
+                    f"{c['bic']:.2f}",
+                ]
+                for c in self.criteria
+            ],
+        )
+        coefficients = html_table(
+            "Coefficients",
+            ["head", "feature", "estimate", "s.e.", "z", "P>|z|"],
+            [
+                [
+                    c["head"],
+                    c["feature"],
+                    *(_cell(c[name]) for name in ("estimate", "se", "z")),
+                    _probability(c["p"]),
+                ]
+                for c in self.coefficients[:_MOST]
+            ],
+            left_out=len(self.coefficients) - _MOST,
+        )
+        return facts + criteria + coefficients
 
 
 _CRITERIA_HEAD = f"{'heads':>5}{'log-likelihood':>18}{'parameters':>13}{'AIC':>18}{'BIC':>18}"
 _COEFFICIENT_HEAD = f"{'head':<9}{'feature':<18}{'estimate':>12}{'s.e.':>12}{'z':>12}{'P>|z|':>9}"
+
+
+_MOST = 40  # lines of a table in a notebook
+
+
+def _cell(x: Any) -> str:
+    return "–" if np.isnan(x) else format(x, ".4g")
+
+
+def _probability(p: float) -> str:
+    return "–" if np.isnan(p) else "<0.001" if p < 1e-3 else f"{p:.3f}"
 
 
 def coefficient(head: str, feature: str, estimate: float, se: float) -> dict:
