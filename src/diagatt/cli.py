@@ -6,13 +6,15 @@ import sys
 
 import typer
 
-from diagatt.commands import study
+from diagatt.commands import explain, fit, predict, study
 
 app = typer.Typer(
     no_args_is_help=True,
     help="Individualized sparse regression: fit, predict, and see which rows decided.",
     pretty_exceptions_enable=False,
 )
+for command in (fit.fit, predict.predict, predict.evaluate, explain.explain, explain.info):
+    app.command()(command)
 app.add_typer(study.app, name="study")
 
 

@@ -1,0 +1,91 @@
+"""Models behind the commands: which one a file of samples asks for, and reading any of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from diagatt.commands.inputs import Columns, Inputs
+
+__all__ = ["Choice", "load_model", "new_model", "save_model"]
+
+# Whole numbers with more different values than this are a count, not classes.
+MOST_CLASSES = 20
+CLASS_FAMILIES = ("bernoulli", "multinomial")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the user asked for."""
+
+    family: str = "auto"
+    heads: int | str = 1
+    solver: str = "auto"
+    seed: int = 0
+    patch: int = 8
+    stride: int | None = None
+
+
+def new_model(inputs: Inputs, choice: Choice) -> Any:
+    """Return the unfitted model: for classes or numbers, of rows, texts or images."""
+    assert inputs.y is not None
+    classifies = _classifies(inputs.y, choice.family)
+    from diagatt.estimators import DiagAttClassifier, DiagAttRegressor
+
+    face = DiagAttClassifier if classifies else DiagAttRegressor
+    asked: dict[str, Any] = {"n_heads": choice.heads, "family": choice.family}
+    if choice.solver != "auto":
+        asked["solver"] = choice.solver
+    if inputs.kind == "rows":
+        return face(**asked, random_state=choice.seed, verbose=True)
+    if inputs.kind == "text":
+        from diagatt.text import TextClassifier, TextRegressor, TextRows
+        from diagatt.text.pipelines import text_settings
+
+        estimator = face(**{**text_settings(len(inputs)), **asked})
+        pipeline = TextClassifier if classifies else TextRegressor
+        return pipeline(rows=TextRows(verbose=True), estimator=estimator, random_state=choice.seed)
+    from diagatt.images import ImageClassifier, ImageRegressor
+
+    return (ImageClassifier if classifies else ImageRegressor)(
+        (choice.patch, choice.patch),
+        choice.stride,
+        padding="edge",
+        estimator=face(**asked),
+        random_state=choice.seed,
+    )
+
+
+def _classifies(y: np.ndarray, family: str) -> bool:
+    """Words, truth values and few whole numbers are classes, unless a family says otherwise."""
+    if family != "auto":
+        return family in CLASS_FAMILIES
+    if y.dtype.kind in "OUSb":
+        return True
+    return y.dtype.kind in "iu" and len(np.unique(y)) <= MOST_CLASSES
+
+
+def save_model(model: Any, path: Path, columns: Columns) -> None:
+    """Write the model with the columns it was fitted to, so that they need not be said again."""
+    from diagatt import modelfile
+
+    tensors, document = model.to_document()
+    modelfile.write(path, tensors, {**document, "columns": columns.asdict()})
+
+
+def load_model(path: Path) -> tuple[Any, Columns]:
+    """Read any model of this library, and the columns it was fitted to."""
+    from diagatt import estimators, images, modelfile, text
+
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist.")
+    tensors, document = modelfile.read(path)
+    name = str(document.get("class"))
+    for room in (estimators, text, images):
+        if name in room.__all__ and hasattr(getattr(room, name), "from_document"):
+            model = getattr(room, name).from_document(tensors, document, path)
+            return model, Columns.fromdict(document.get("columns", {}))
+    raise modelfile.ModelFileError(f"{path} holds a {name}, which no command knows.")
