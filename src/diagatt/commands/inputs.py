@@ -98,12 +98,14 @@ def read_inputs(path: Path, columns: Columns, *, need_target: bool = False) -> I
         raise FileNotFoundError(f"{path} does not exist.")
     if path.suffix == ".npz":
         found = _read_npz(path, columns)
+        known = found.y is not None
     else:
-        found = _from_table(_read_table(path), path, columns)
-    if need_target and found.y is None:
+        table = _read_table(path)
+        known = columns.target in table.column_names
+    if need_target and not known:
         what = f"has no column {columns.target!r}" if columns.target else "needs --target COLUMN"
         raise ValueError(f"{path} {what}: the response must be known here.")
-    return found
+    return found if path.suffix == ".npz" else _from_table(table, path, columns)
 
 
 def _read_npz(path: Path, columns: Columns) -> Inputs:
@@ -205,8 +207,8 @@ def _long(table: Any, path: Path, columns: Columns) -> Inputs:
         if len(wrong):
             i = int(wrong[0])
             raise ValueError(
-                f"{path}, line {i + 2}: {name} is {values[i]!r}, but sample {own[i]!r} has "
-                f"{values[lines][sample[i]]!r} before: it must be the same in all its lines."
+                f"{path}, line {i + 2}: {name} is {values[i]}, but sample {own[i]} has "
+                f"{values[lines][sample[i]]} before: it must be the same in all its lines."
             )
         return values[lines]
 

@@ -1,0 +1,160 @@
+"""The commands as a user runs them."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from typer.testing import CliRunner
+
+from diagatt import DiagAttRegressor, simulate
+from diagatt.cli import app
+from diagatt.metrics import rmse
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A Parquet file of matrices, and a model fitted to it."""
+    path = tmp_path_factory.mktemp("commands")
+    data = simulate.regression(300, p=(4, 8), d=3, mu=(3,), sigma2=(4,), seed=0)
+    columns = {"cells": [s.tolist() for s in data.X], "y": data.y, "age": np.arange(300.0)}
+    parquet.write_table(pa.table(columns), path / "cells.parquet")
+    done = run(
+        *("fit", path / "cells.parquet", "--target", "y", "--covariates", "age"),
+        *("--solver", "likelihood", "-o", path / "m.safetensors"),
+    )
+    assert done.exit_code == 0, done.output
+    return path
+
+
+def test_a_fitted_file_is_an_ordinary_model(folder):
+    model = DiagAttRegressor.load(folder / "m.safetensors")
+    table = parquet.read_table(folder / "cells.parquet")
+    fresh = DiagAttRegressor(solver="likelihood", random_state=0).fit(
+        table["cells"], table["y"].to_numpy(), covariates=np.arange(300.0)[:, None]
+    )
+    np.testing.assert_array_equal(model.query_key_, fresh.query_key_)
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_predictions_and_rows_are_those_of_the_model(folder, kind):
+    path = folder / f"p.{kind}"
+    done = run("predict", folder / "m.safetensors", folder / "cells.parquet", "-o", path)
+    assert done.exit_code == 0, done.output
+    if kind == "csv":
+        lines = list(csv.DictReader(path.open()))
+    elif kind == "jsonl":
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+    else:
+        lines = parquet.read_table(path).to_pylist()
+    table = parquet.read_table(folder / "cells.parquet")
+    model = DiagAttRegressor.load(folder / "m.safetensors")
+    expected = model.predict(table["cells"], covariates=np.arange(300.0)[:, None])
+    np.testing.assert_allclose([float(x["prediction"]) for x in lines], expected, rtol=1e-5)
+    located = model.locate(table["cells"])
+    assert [int(x["head0_row"]) for x in lines] == located[:, 0].tolist()
+    weight = model.attention(table["cells"])[7][located[7, 0], 0]
+    assert float(lines[7]["head0_weight"]) == pytest.approx(weight, rel=1e-5)
+
+
+def test_evaluate_prints_the_metric(folder):
+    out = folder / "scores.json"
+    done = run("evaluate", folder / "m.safetensors", folder / "cells.parquet", "-o", out)
+    table = parquet.read_table(folder / "cells.parquet")
+    model = DiagAttRegressor.load(folder / "m.safetensors")
+    predicted = model.predict(table["cells"], covariates=np.arange(300.0)[:, None])
+    expected = rmse(table["y"].to_numpy(), predicted)
+    assert f"{expected:.4f}" in done.output
+    assert json.loads(out.read_text())["RMSE"] == pytest.approx(expected)
+
+
+def test_explain_writes_the_page_and_info_says_what_is_inside(folder):
+    done = run(
+        "explain", folder / "m.safetensors", folder / "cells.parquet", "-o", folder / "p.html"
+    )
+    assert done.exit_code == 0, done.output
+    assert "which rows decided?" in (folder / "p.html").read_text(encoding="utf-8")
+    told = run("info", folder / "m.safetensors").output
+    for fact in ("DiagAttRegressor", "likelihood", "cells", "age"):
+        assert fact in told
+
+
+def test_held_out_samples_are_not_fitted(folder):
+    done = run(
+        *("fit", folder / "cells.parquet", "--target", "y", "--solver", "likelihood"),
+        *("--split", "0.25", "-o", folder / "half.safetensors"),
+    )
+    assert "on 75 samples held out: RMSE" in done.output
+    assert DiagAttRegressor.load(folder / "half.safetensors").n_samples_ == 225
+
+
+def test_words_and_few_whole_numbers_are_classes(tmp_path):
+    data = simulate.classification(80, p=4, d=3, seed=0)
+    for name, labels in [("words", np.where(data.y == 1, "ill", "well")), ("numbers", data.y)]:
+        table = pa.table({"cells": [s.tolist() for s in data.X], "y": labels})
+        parquet.write_table(table, tmp_path / f"{name}.parquet")
+        done = run("fit", tmp_path / f"{name}.parquet", "--target", "y", "-o", tmp_path / "m")
+        assert "DiagAttClassifier" in done.output, done.output
+    done = run(
+        *("fit", tmp_path / "numbers.parquet", "--target", "y", "--family", "gaussian"),
+        *("-o", tmp_path / "m"),
+    )
+    assert "DiagAttRegressor" in done.output, done.output
+
+
+def command(*arguments, **options):
+    line = [sys.executable, "-m", "diagatt", *(str(a) for a in arguments)]
+    return subprocess.run(line, capture_output=True, text=True, check=False, **options)
+
+
+def test_a_mistake_is_one_sentence_and_a_traceback_only_when_asked(folder):
+    wrong = command("fit", folder / "none.csv", "--target", "y")
+    assert wrong.returncode == 1
+    assert wrong.stderr == f"error: {folder / 'none.csv'} does not exist.\n"
+    shown = command("--debug", "fit", folder / "none.csv", "--target", "y")
+    assert "Traceback" in shown.stderr
+    assert command("fit").returncode == 2  # as commands say that they were called wrongly
+
+
+def test_interrupted_while_fitting_nothing_is_written(tmp_path):
+    data = simulate.regression(3000, p=40, d=30, seed=0)
+    np.savez(tmp_path / "d.npz", X=np.asarray(data.X.to_padded()[0]), y=data.y)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "diagatt", "fit", "d.npz", "--solver", "gradient", "-o", "m.st"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert process.stdout is not None
+    while "samples from" not in process.stdout.readline():
+        assert process.poll() is None
+    time.sleep(0.5)
+    os.kill(process.pid, signal.SIGINT)
+    assert process.wait(60) != 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["d.npz"]
+    assert "Traceback" not in process.stdout.read()
+
+
+def test_help_needs_no_heavy_import():
+    code = (
+        "import sys, diagatt.cli; "
+        "print([m for m in ('torch', 'sklearn', 'pyarrow', 'matplotlib') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    told = run("--help").output
+    for name in ("demo", "fit", "predict", "explain", "evaluate", "study", "info"):
+        assert name in told
+    assert "diagatt fit reviews.csv" in run("fit", "--help").output
