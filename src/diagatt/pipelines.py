@@ -101,7 +101,7 @@ class RowsPipeline(SavedToFile, BaseEstimator):
             "format": FORMAT_VERSION,
             "diagatt": inner["diagatt"],
             "class": type(self).__name__,
-            "parameters": {name: to_json(name, value) for name, value in own.items()},
+            "parameters": {name: to_json(name, _as_list(value)) for name, value in own.items()},
             "rows": self._rows_document(),
             "estimator": inner,
             "estimator_is_default": self.estimator is None,
@@ -135,6 +135,10 @@ class RowsPipeline(SavedToFile, BaseEstimator):
     def _steps(cls) -> tuple[str, ...]:
         """Parameters that are estimators or transformers themselves."""
         return ("estimator",)
+
+
+def _as_list(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def _known() -> dict[str, type]:

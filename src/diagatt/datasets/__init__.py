@@ -1,1 +1,16 @@
 """Data sets to try the library on: real ones by path or checked download, and made ones."""
+
+from diagatt.datasets.canvas import DigitCanvas, digit_canvas
+from diagatt.datasets.keywords import keyword_sentiment
+from diagatt.datasets.splits import fold_texts, split_texts, text_groups
+from diagatt.datasets.uci import load_uci_sentiment
+
+__all__ = [
+    "DigitCanvas",
+    "digit_canvas",
+    "fold_texts",
+    "keyword_sentiment",
+    "load_uci_sentiment",
+    "split_texts",
+    "text_groups",
+]

@@ -1,0 +1,77 @@
+"""Random splits of texts in which no sentence stands on two sides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+
+def text_groups(texts: Sequence[str]) -> np.ndarray:
+    """Number of the different sentence that each text is, (n,).
+
+    Texts that differ only in case or white space are one sentence.
+
+    Examples
+    --------
+    >>> text_groups(["Great.", "Bad.", "great. "])
+    array([0, 1, 0])
+    """
+    numbers: dict[str, int] = {}
+    return np.array(
+        [numbers.setdefault(" ".join(t.split()).casefold(), len(numbers)) for t in texts]
+    )
+
+
+def split_texts(
+    texts: Sequence[str], shares: Sequence[float] = (0.7, 0.1, 0.2), seed: int = 0
+) -> list[np.ndarray]:
+    """Cut texts at random into parts of these shares; duplicates stay together.
+
+    Parameters
+    ----------
+    texts : list of str
+    shares : sequence of float
+        Positive, adding up to 1; the paper's training, validation and test parts by default. A
+        part is at most one group of duplicates away from its share.
+    seed : int
+
+    Returns
+    -------
+    list of int arrays
+        Text numbers of each part, increasing.
+
+    Examples
+    --------
+    >>> train, test = split_texts(["a", "b", "a", "c"], shares=(0.5, 0.5), seed=1)
+    >>> train, test
+    (array([0, 2]), array([1, 3]))
+    """
+    parts = np.asarray(shares, dtype=float)
+    if parts.ndim != 1 or np.any(parts <= 0) or not np.isclose(parts.sum(), 1):
+        raise ValueError(f"shares must be positive and add up to 1, got {tuple(shares)}.")
+    group = text_groups(texts)
+    order = np.random.default_rng(seed).permutation(group.max() + 1)
+    sizes = np.bincount(group)[order]
+    middle = np.cumsum(sizes) - sizes / 2  # a group goes where its middle falls
+    bounds = np.cumsum(parts)[:-1] * len(group)
+    part_of_group = np.empty(len(order), dtype=np.int64)
+    part_of_group[order] = np.searchsorted(bounds, middle, side="right")
+    return [np.flatnonzero(part_of_group[group] == part) for part in range(len(parts))]
+
+
+def fold_texts(texts: Sequence[str], n_folds: int = 5, seed: int = 0) -> np.ndarray:
+    """Fold of each text, (n,), at random; duplicates share one.
+
+    Examples
+    --------
+    >>> fold_texts(["a", "b", "a", "c"], n_folds=3)
+    array([1, 2, 1, 0])
+    """
+    group = text_groups(texts)
+    if not 2 <= n_folds <= group.max() + 1:
+        raise ValueError(f"n_folds must lie between 2 and {group.max() + 1}, got {n_folds}.")
+    order = np.random.default_rng(seed).permutation(group.max() + 1)
+    fold = np.empty(len(order), dtype=np.int64)
+    fold[order] = np.arange(len(order)) % n_folds
+    return fold[group]

@@ -1,0 +1,146 @@
+"""Sentiment Labelled Sentences (UCI data set 331): 3,000 comments, the paper's Section 6."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ENVIRONMENT = "DIAGATT_UCI_SENTIMENT"
+# The original files, byte for byte, at a commit that cannot change; the checksums are what counts.
+BASE_URL = (
+    "https://raw.githubusercontent.com/Nanofication/TWC-Naive-Bayes/"
+    "5bc4715169b40c627e082a27321215a2719a0347/"
+)
+FILES = {
+    "amazon": (
+        "amazon_cells_labelled.txt",
+        "47003fc0a0d4840b00e96e715b6189bad09e7443a3da41c4cbe12ffc79f86ae3",
+    ),
+    "imdb": (
+        "imdb_labelled.txt",
+        "aef2e49e3da25714d61175e3a6e68eeef74a20a2f914318dc3be9947ea86512d",
+    ),
+    "yelp": (
+        "yelp_labelled.txt",
+        "c76468b7b5c6e56a0804d728345c5f84aa2142ddb214420f61cc9cfd4c00d2ea",
+    ),
+}
+# Where the files stand below BASE_URL.
+_REMOTE = {
+    "amazon_cells_labelled.txt": "amazon_cells_labelled.txt",
+    "imdb_labelled.txt": "Datasets/imdb_labelled.txt",
+    "yelp_labelled.txt": "Datasets/yelp_labelled.txt",
+}
+
+
+@dataclass(frozen=True)
+class UCISentiment:
+    """Comments and their sentiment.
+
+    Attributes
+    ----------
+    texts : list of str
+    y : int array of shape (n,)
+        1 positive, 0 negative.
+    source : str array of shape (n,)
+        "amazon", "imdb" or "yelp".
+    """
+
+    texts: list[str]
+    y: np.ndarray
+    source: np.ndarray
+
+
+def load_uci_sentiment(path: Any = None) -> UCISentiment:
+    """Read the 3,000 comments on products, films and restaurants (paper, Section 6).
+
+    Some sentences stand in a file twice: split with `diagatt.datasets.splits.split_texts`, which
+    keeps them together.
+
+    Parameters
+    ----------
+    path : path-like, optional
+        Folder with ``amazon_cells_labelled.txt``, ``imdb_labelled.txt`` and
+        ``yelp_labelled.txt``. By default the folder in the environment variable
+        ``DIAGATT_UCI_SENTIMENT``, else a download into the user's cache. All files are checked
+        against their published contents.
+
+    References
+    ----------
+    D. Kotzias, M. Denil, N. de Freitas, P. Smyth: From Group to Individual Labels Using Deep
+    Features, KDD 2015. CC BY 4.0, https://archive.ics.uci.edu/dataset/331.
+    """
+    path = path or os.environ.get(ENVIRONMENT)
+    texts: list[str] = []
+    labels: list[int] = []
+    source: list[str] = []
+    for name, (file, sha256) in FILES.items():
+        content = _local(Path(path), file, sha256) if path else _download(file, sha256)
+        lines = parse_labelled(content.decode("utf-8"), file)
+        texts += [text for text, _ in lines]
+        labels += [label for _, label in lines]
+        source += [name] * len(lines)
+    return UCISentiment(texts, np.array(labels), np.array(source))
+
+
+def parse_labelled(content: str, file: str = "the file") -> list[tuple[str, int]]:
+    r"""Lines ``sentence<TAB>label``; only ``\n`` ends a line, only the last tab separates.
+
+    Sentences hold U+0085 and unbalanced quotes, which `str.splitlines` and CSV readers trip over.
+
+    Examples
+    --------
+    >>> parse_labelled('A "great\x85 film.\t1\nBad.\t0\n')
+    [('A "great\x85 film.', 1), ('Bad.', 0)]
+    """
+    result = []
+    for number, line in enumerate(content.split("\n"), start=1):
+        if not line:
+            continue
+        text, tab, label = line.rpartition("\t")
+        if not tab or label not in ("0", "1"):
+            raise ValueError(
+                f"{file}, line {number}: expected 'sentence<TAB>0 or 1', got {line!r}."
+            )
+        result.append((text, int(label)))
+    return result
+
+
+def _local(folder: Path, file: str, sha256: str) -> bytes:
+    path = folder / file
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{path} does not exist: give the folder that holds {[f for f, _ in FILES.values()]}, "
+            "or no path to download them."
+        )
+    content = path.read_bytes()
+    found = hashlib.sha256(content).hexdigest()
+    if found != sha256:
+        raise ValueError(
+            f"{path} is not the published file (sha256 {found[:12]}…, expected {sha256[:12]}…): "
+            "line ends may have been changed; fetch it anew."
+        )
+    return content
+
+
+def _download(file: str, sha256: str) -> bytes:
+    import pooch
+
+    try:
+        stored = pooch.retrieve(
+            BASE_URL + _REMOTE[file],
+            known_hash=f"sha256:{sha256}",
+            fname=file,
+            path=pooch.os_cache("diagatt"),
+        )
+    except OSError as error:  # no network, no such page
+        raise OSError(
+            f"{file} cannot be downloaded ({error}): fetch UCI data set 331 by hand and give its "
+            f"folder as path or in the environment variable {ENVIRONMENT}."
+        ) from error
+    return Path(stored).read_bytes()
