@@ -13,6 +13,9 @@ class Toy:
     def name(self):
         return f"toy-{self.number}"
 
+    def reason_to_skip(self):
+        return None
+
     def parameters(self, method, scale):
         return {"number": self.number}
 

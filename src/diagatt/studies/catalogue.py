@@ -9,6 +9,7 @@ from diagatt.simulate import paper_settings
 from diagatt.studies.methods import ORACLE, OURS, PAPER_METHODS
 from diagatt.studies.scenarios import Overlap, Scenario, Simulated
 from diagatt.studies.tasks import Task
+from diagatt.studies.text_scenarios import UCI, Keywords
 
 __all__ = ["STUDIES", "Study", "get_study"]
 
@@ -94,6 +95,8 @@ def _overlap() -> Study:
     )
 
 
+_TEXT = (*PAPER_METHODS, *OURS)
+
 #: Every study by name.
 STUDIES: dict[str, Study] = {
     study.name: study
@@ -106,5 +109,16 @@ STUDIES: dict[str, Study] = {
         _simulated("figure1", "Figure 1: mixture classification", "figure1"),
         _simulated("figure-s2", "Figure S2: mixture classification, dimensions", "figureS2"),
         _overlap(),
+        Study(
+            "uci", "Figure 2 and Table 3: UCI comments", "figure2", (UCI(),), _TEXT, ("accuracy",)
+        ),
+        Study(
+            "keywords",
+            "Table S5: comments with a known keyword",
+            "tableS5",
+            (Keywords(original=True), Keywords(original=False)),
+            _TEXT,
+            ("accuracy", "crlr"),
+        ),
     )
 }

@@ -12,6 +12,7 @@ from diagatt.studies.explanations import EXPLANATIONS
 from diagatt.studies.figures import draw_bars
 from diagatt.studies.store import ResultStore
 from diagatt.studies.tables import csv_table, html_table, markdown_table, provenance
+from diagatt.studies.text_report import draw_uci, split_table, word_table
 
 __all__ = ["write_index", "write_report"]
 
@@ -21,8 +22,10 @@ def write_report(study: Study, store: ResultStore, folder: Path, scale: float = 
     names = {scenario.name for scenario in study.scenarios}
     lines = [x for x in store.lines() if x["scenario"] in names and x["scale"] == scale]
     cells = compare(study, lines, scale)
+    more = {"uci": lambda: word_table(study, lines), "keywords": lambda: split_table(lines)}
+    extra = more[study.name]() if study.name in more else ""
     texts = {
-        "md": markdown_table(study, cells, lines, EXPLANATIONS),
+        "md": markdown_table(study, cells, lines, EXPLANATIONS) + (extra and f"\n{extra}\n"),
         "csv": csv_table(cells),
         "html": html_table(study, cells),
     }
@@ -66,7 +69,11 @@ def _figure(study: Study, cells: list[Cell]) -> dict[str, bytes]:
         from diagatt.theory.overlap_paths import run_study
 
         figure = draw_overlap(run_study())
-    elif study.name.startswith("figure") and any(cell.reps for cell in cells):
+    elif not any(cell.reps for cell in cells):
+        return {}
+    elif study.name == "uci":
+        figure = draw_uci(study, cells)
+    elif study.name.startswith("figure"):
         figure = draw_bars(study, cells)
     else:
         return {}

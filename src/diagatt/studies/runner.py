@@ -47,10 +47,17 @@ def run_tasks(
     int
         Number of tasks that were run.
     """
+    skipped = {t.scenario.name: r for t in tasks if (r := t.scenario.reason_to_skip())}
+    for name, reason in skipped.items():
+        log.warning("%s is skipped: %s", name, reason)
     done = store.keys()
-    missing = [task for task in dict.fromkeys(tasks) if task.key not in done]
+    possible = [task for task in dict.fromkeys(tasks) if task.scenario.name not in skipped]
+    missing = [task for task in possible if task.key not in done]
     log.info(
-        "%d of %d tasks are stored, %d to run", len(tasks) - len(missing), len(tasks), len(missing)
+        "%d of %d tasks are stored, %d to run",
+        len(possible) - len(missing),
+        len(possible),
+        len(missing),
     )
     with ExitStack() as stack:
         stack.enter_context(_backend(jobs, cluster))

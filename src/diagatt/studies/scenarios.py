@@ -10,7 +10,7 @@ from diagatt.metrics import accuracy, crlr, rmse
 from diagatt.simulate import PaperSetting, Simulation
 from diagatt.studies.methods import ORACLE, make_estimator
 
-__all__ = ["Overlap", "Scenario", "Simulated"]
+__all__ = ["Overlap", "Scenario", "Simulated", "chosen_by_tuning"]
 
 
 class Scenario(Protocol):
@@ -19,6 +19,9 @@ class Scenario(Protocol):
     @property
     def name(self) -> str:
         """What `published` calls the column."""
+
+    def reason_to_skip(self) -> str | None:
+        """Why the scenario cannot be run here, if so."""
 
     def parameters(self, method: str, scale: float) -> dict[str, Any]:
         """Everything a result depends on beside the code, as JSON can hold it."""
@@ -60,6 +63,10 @@ class Simulated:
         """Whether responses are classes."""
         return self.setting.task == "classification"
 
+    def reason_to_skip(self) -> str | None:
+        """Nothing stands in the way."""
+        return None
+
     def parameters(self, method: str, scale: float) -> dict[str, Any]:
         """Everything the result depends on, for the cache."""
         setting = asdict(replace(self.setting, n=round(self.setting.n * scale)))
@@ -82,7 +89,7 @@ class Simulated:
         prediction, rows = model.predict(test.X, *shown), model.locate(test.X, *shown)
         return self._scores(test, prediction, rows) | {
             "seconds": seconds,
-            "details": {"chosen": _chosen(model)},
+            "details": {"chosen": chosen_by_tuning(model)},
         }
 
     def _scores(self, test: Simulation, prediction: Any, rows: Any) -> dict[str, Any]:
@@ -108,7 +115,7 @@ class Simulated:
         return {"class": type(model).__name__, **settings}
 
 
-def _chosen(model: Any) -> dict[str, Any]:
+def chosen_by_tuning(model: Any) -> dict[str, Any]:
     """What tuning chose."""
     names = [*getattr(model, "_grids", {}), "n_heads", "solver"]
     found = {name: getattr(model, f"{name}_", None) for name in names}
@@ -129,6 +136,10 @@ class Overlap:
     def name(self) -> str:
         """Name of the line."""
         return f"tableS1-s{self.s}"
+
+    def reason_to_skip(self) -> str | None:
+        """Nothing stands in the way."""
+        return None
 
     def parameters(self, method: str, scale: float) -> dict[str, Any]:
         """Everything the result depends on, for the cache."""
