@@ -7,11 +7,12 @@ READY  := $(VENV)/.ready
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types check install reproduce-table1-cell picture
+.PHONY: help demo test lint types check install docs reproduce-table1-cell
 
 help:
 	@echo "make demo                   simulate, fit, predict, localize: the method in under a minute"
 	@echo "make test                   lint, type-check and run every test"
+	@echo "make docs                   the documentation, its examples run"
 	@echo "make reproduce-table1-cell  the paper's own training at full size, three seeds (minutes)"
 
 $(READY): pyproject.toml constraints.txt
@@ -37,6 +38,10 @@ check: $(READY)
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 test: lint types check
+
+docs: $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	$(BIN)/sphinx-build -b html -W --keep-going docs docs/_build/html
 
 reproduce-table1-cell: $(READY)
 	$(BIN)/python -m benchmarks.table1_cell

@@ -163,6 +163,7 @@ def _from_table(table: Any, path: Path, columns: Columns) -> Inputs:
     if kinds[0] == "sample":
         return _long(table, path, columns)
     X: Any
+    ids = [str(i) for i in range(table.num_rows)]
     if kinds[0] == "rows":
         from diagatt.ragged import RaggedRows
 
@@ -170,10 +171,10 @@ def _from_table(table: Any, path: Path, columns: Columns) -> Inputs:
     else:
         X = _strings(table, path, str(getattr(columns, kinds[0])))
         if kinds[0] == "image":
-            X = [path.parent / name for name in X]
+            ids, X = X, [path.parent / name for name in X]
     y = _response(table, path, columns.target)
     covariates = _covariates(table, path, columns.covariates)
-    return Inputs(kinds[0], X, y, covariates, [str(i) for i in range(len(X))], columns)
+    return Inputs(kinds[0], X, y, covariates, ids, columns)
 
 
 def _guess(table: Any, path: Path, columns: Columns) -> Columns:
