@@ -1,0 +1,92 @@
+"""The studies of texts on a handful of texts whose rows say everything."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from diagatt import RaggedRows
+from diagatt.studies import ResultStore, get_study, run_tasks, write_report
+from diagatt.studies import text_scenarios as scenarios
+from diagatt.text.embedded import EmbeddedTexts
+
+WORDS = {"good": (3.0, 1), "bad": (-3.0, 0)}
+
+
+def embedded(n, seed):
+    """Texts "w w good w" whose keyword has a vector far from the others."""
+    rng = np.random.default_rng(seed)
+    texts, samples, spans, keywords, y = [], [], [], [], []
+    for i in range(n):
+        keyword = ["good", "bad"][i % 2]
+        words = [f"w{i}", *["w"] * int(rng.integers(2, 5))]
+        place = int(rng.integers(0, len(words) + 1))
+        words.insert(place, keyword)
+        rows = 0.3 * rng.normal(size=(len(words), 4))
+        rows[place] += [WORDS[keyword][0], 3.0, 0, 0]
+        starts = np.cumsum([0] + [len(w) + 1 for w in words[:-1]])
+        own = np.column_stack([starts, starts + [len(w) for w in words]])
+        texts.append(" ".join(words))
+        samples.append(rows)
+        spans.append(own)
+        keywords.append(own[place])
+        y.append(WORDS[keyword][1])
+    found = EmbeddedTexts(texts, RaggedRows.from_samples(samples), np.concatenate(spans))
+    return found, np.array(y), np.array(keywords)
+
+
+@pytest.fixture
+def texts(monkeypatch):
+    train, y, spans = embedded(160, 0)
+    test, y_test, spans_test = embedded(40, 1)
+    split = np.array(["test_a", "test_b"])[np.arange(40) // 20]
+    data = SimpleNamespace(
+        train=SimpleNamespace(y=y, spans=spans),
+        test=SimpleNamespace(y=y_test, spans=spans_test, split=split),
+    )
+    monkeypatch.setattr(scenarios, "uci_comments", lambda: (train, y))
+    monkeypatch.setattr(scenarios, "_keywords", lambda path: (data, train, test))
+
+
+@pytest.mark.parametrize("method", ["pooled", "diagatt", "mdsp", "stdatt-1"])
+def test_every_kind_of_method_is_scored(texts, method):
+    found = scenarios.UCI().run(method, 0, 1.0)
+    assert found["accuracy"] > 90
+    words = found["details"]["words"]
+    assert set(words) == {"0", "1"}
+    found = scenarios.Keywords(original=False).run(method, 0, 1.0)
+    assert found["accuracy"] > 90
+    splits = found["details"]["splits"]
+    for metric in ("accuracy", "crlr"):  # the two splits are of equal size
+        mean = np.mean([splits[name][metric] for name in ("test_a", "test_b")])
+        assert mean == pytest.approx(found[metric])
+
+
+def test_the_keyword_is_found_and_counted(texts):
+    words = scenarios.UCI().run("diagatt", 0, 1.0)["details"]["words"]
+    assert (words["1"][0][0], words["0"][0][0]) == ("good", "bad")
+    assert scenarios.Keywords(original=False).run("diagatt", 0, 1.0)["crlr"] > 95
+
+
+def test_without_the_original_lists_they_are_skipped_with_a_reason(
+    texts, tmp_path, monkeypatch, caplog
+):
+    monkeypatch.delenv(scenarios.KEYWORD_LISTS, raising=False)
+    study = get_study("keywords")
+    assert run_tasks(study.tasks(1, ["pooled"]), ResultStore(tmp_path)) == 1
+    assert "keywords is skipped: the original word lists are not here" in caplog.text
+
+
+def test_reports_show_words_splits_and_figure_2(texts, tmp_path, monkeypatch):
+    monkeypatch.delenv(scenarios.KEYWORD_LISTS, raising=False)
+    store = ResultStore(tmp_path)
+    for name in ("uci", "keywords"):
+        run_tasks(get_study(name).tasks(2, ["pooled", "diagatt"]), store)
+        write_report(get_study(name), store, tmp_path)
+    page = (tmp_path / "uci.md").read_text(encoding="utf-8")
+    assert "| positive | 1 | good |" in page
+    assert (tmp_path / "uci.png").exists()
+    line = next(x for x in store.lines() if (x["scenario"], x["method"]) == ("uci", "diagatt"))
+    assert json.loads(line["details"])["words"]["1"]
+    assert "| keywords-bundled | diagatt |" in (tmp_path / "keywords.md").read_text("utf-8")
