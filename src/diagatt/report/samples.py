@@ -91,7 +91,7 @@ class Samples:
 
     @property
     def error(self) -> np.ndarray | None:
-        """Distance |y − ŷ|, or the probability that the true class did not get, (n,)."""
+        """Distance ``|y − ŷ|``, or the probability that the true class did not get, (n,)."""
         if self.y is None:
             return None
         if self.probability is None:
