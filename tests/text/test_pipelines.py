@@ -1,0 +1,139 @@
+import math
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from diagatt import (
+    DiagAttClassifier,
+    DiagAttRegressor,
+    ModelFileError,
+    PooledClassifier,
+    PooledRegressor,
+)
+from diagatt.text import TextClassifier, TextRegressor, TextRows, WordWeight, top_words
+
+KEYWORDS = {"lovely": 1, "superb": 1, "awful": 0, "hideous": 0}
+THINGS = ("chair", "lamp", "bag", "desk", "clock", "phone")
+
+
+@pytest.fixture(scope="module")
+def comments():
+    texts = [f"My {word} {t} is here." for t in THINGS for word in KEYWORDS]
+    texts += [f"That {t}, I say, was {word}!" for t in THINGS for word in KEYWORDS]
+    return texts, np.array(list(KEYWORDS.values()) * (2 * len(THINGS)))
+
+
+def quick(kind):
+    """The default with fewer starts."""
+    return kind.preset("text", n_restarts=2, max_epochs=100)
+
+
+@pytest.fixture(scope="module")
+def fitted(comments):
+    return TextClassifier(estimator=quick(DiagAttClassifier), random_state=0).fit(*comments)
+
+
+NEW = {
+    "Your hideous basket is here.": "hideous",
+    "That kettle, I say, was superb!": "superb",
+    "My lovely spoon is here.": "lovely",
+}
+
+
+def test_it_finds_the_deciding_words_of_new_texts(fitted):
+    located = fitted.locate(list(NEW))
+    assert [w[0].word for w in located] == list(NEW.values())
+    for text, (word,) in zip(NEW, located, strict=True):
+        assert text[word.start : word.stop] == word.word
+        assert 0 < word.weight <= 1
+    assert fitted.predict(list(NEW)).tolist() == [0, 1, 1]
+    np.testing.assert_allclose(fitted.predict_proba(list(NEW)).sum(axis=1), 1)
+
+
+@pytest.mark.parametrize(("n", "epochs"), [(20, 120), (2400, 12), (15_552, 2), (10**6, 1)])
+def test_the_default_is_the_preset_with_about_120_steps(n, epochs):
+    expected = DiagAttClassifier.preset("text", max_epochs=epochs).get_params()
+    assert TextClassifier()._default_estimator(n).get_params() == expected
+    expected = DiagAttRegressor.preset("text", max_epochs=epochs).get_params()
+    assert TextRegressor()._default_estimator(n).get_params() == expected
+
+
+def test_the_parts_by_hand_give_the_same(fitted, comments):
+    rows = TextRows().transform(comments[0])
+    by_hand = quick(DiagAttClassifier).set_params(random_state=0).fit(rows, comments[1])
+    new = TextRows().transform(list(NEW))
+    np.testing.assert_allclose(fitted.predict_proba(list(NEW)), by_hand.predict_proba(new))
+    attention = fitted.attention(list(NEW))
+    for words, own in zip(attention, by_hand.attention(new), strict=True):
+        np.testing.assert_allclose([w.weight for w in words], own[:, 0], rtol=1e-5)
+        assert sum(w.weight for w in words) == pytest.approx(1, abs=1e-5)
+
+
+def test_top_words_are_the_keywords_of_their_class(fitted, comments):
+    table = fitted.top_words(*comments, k=2)
+    assert {label: {w for w, _ in words} for label, words in table.items()} == {
+        0: {"awful", "hideous"},
+        1: {"lovely", "superb"},
+    }
+    assert table[1][0][1] == 2 * len(THINGS)
+
+
+def test_words_count_once_a_text_without_punctuation_or_case():
+    def word(text):
+        return WordWeight(text, 0, len(text), 0.5)
+
+    located = [[word("Good"), word("good")], [word("!")], [word("bad"), word("GOOD")]]
+    assert top_words(located, ["p", "p", "p"]) == {"p": [("good", 2), ("bad", 1)]}
+    with pytest.raises(ValueError, match="3 texts, 2 labels"):
+        top_words(located, [0, 1])
+
+
+def test_files_bring_the_pipeline_back(fitted, tmp_path):
+    path = tmp_path / "model.safetensors"
+    fitted.save(path)
+    loaded = TextClassifier.load(path)
+    np.testing.assert_array_equal(loaded.predict_proba(list(NEW)), fitted.predict_proba(list(NEW)))
+    assert loaded.locate(list(NEW)) == fitted.locate(list(NEW))
+    assert loaded.text_rows_.get_params() == fitted.text_rows_.get_params()
+    loaded.save(path)
+    assert TextClassifier.load(path).classes_.tolist() == [0, 1]
+    with pytest.raises(ModelFileError, match=r"load it with TextClassifier\.load"):
+        TextRegressor.load(path)
+    with pytest.raises(ModelFileError, match="is not a saved estimator but a pipeline"):
+        DiagAttClassifier.load(path)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ModelFileError):
+        TextClassifier.load(path)
+
+
+def test_a_loaded_pipeline_refuses_another_language_model(tiny_bert, comments, tmp_path):
+    rows = TextRows(tiny_bert, layers=1, cache=tmp_path / "cache")
+    model = TextClassifier(text_rows=rows, estimator=PooledClassifier()).fit(*comments)
+    model.save(tmp_path / "m.safetensors")
+    loaded = TextClassifier.load(tmp_path / "m.safetensors")
+    assert loaded.text_rows_.cache is None
+    loaded.text_rows_.model = "minilm"
+    with pytest.raises(ValueError, match="is not the one this TextRows was fitted with"):
+        loaded.predict(["good"])
+
+
+def test_competitors_fit_in(comments):
+    model = TextClassifier(estimator=PooledClassifier(ridge=1.0, n_located=2)).fit(*comments)
+    words = model.locate(list(NEW))
+    assert all(len(w) == 2 and math.isnan(w[0].weight) for w in words)
+    assert not hasattr(model, "attention")
+    assert clone(model).estimator.n_located == 2
+
+
+def test_numbers_are_predicted_and_sorted_into_low_and_high(comments, tmp_path):
+    texts, y = comments
+    model = TextRegressor(estimator=quick(DiagAttRegressor), random_state=0)
+    model.fit(texts, 10.0 + 4 * y)
+    low, high = model.predict(["My awful spoon is here.", "My lovely spoon is here."])
+    assert low < 12 < high
+    assert set(model.top_words(texts, y, k=1)) == {"low", "high"}
+    model.save(tmp_path / "m.safetensors")
+    loaded = TextRegressor.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(loaded.predict(texts[:3]), model.predict(texts[:3]))
+    assert TextRegressor(estimator=PooledRegressor()).fit(texts, y).predict(texts[:2]).shape == (2,)
