@@ -43,6 +43,8 @@ sphinx_gallery_conf = {
 
 html_theme = "furo"
 html_title = f"diagatt {release}"
+html_static_path = ["_static"]
+html_css_files = ["formulas.css"]
 html_copy_source = False
 html_show_copyright = False
 html_math_renderer = "mathml"  # browsers draw MathML themselves: no script, no network
@@ -69,9 +71,9 @@ def visit_math(translator, node):
 
 
 def visit_math_block(translator, node):
-    """Write a displayed formula that scrolls where it is too wide for a phone."""
+    """Write a displayed formula."""
     formula = to_mathml(node.astext(), True)
-    translator.body.append(f'<div class="math" style="overflow-x: auto">{formula}</div>\n')
+    translator.body.append(f'<div class="math">{formula}</div>\n')
     raise nodes.SkipNode
 
 
