@@ -70,14 +70,14 @@ def resolve_layers(layers: Any, n_layers: int) -> list[int]:
 
     Examples
     --------
-    >>> resolve_layers((0, -1), 6), resolve_layers("middle", 6)
-    ([0, 6], [3])
+    >>> resolve_layers((0, -1), 6), resolve_layers("auto", 6)
+    ([0, 6], [4])
     """
-    if isinstance(layers, str) and layers == "middle":
-        return [n_layers // 2]
+    if isinstance(layers, str) and layers == "auto":
+        return [2 * n_layers // 3]
     numbers = np.atleast_1d(layers)
     if numbers.ndim != 1 or len(numbers) == 0 or numbers.dtype.kind not in "iu":
-        raise ValueError(f"layers must be 'middle', an integer or several, got {layers!r}.")
+        raise ValueError(f"layers must be 'auto', an integer or several, got {layers!r}.")
     for number in numbers.tolist():
         if not -n_layers - 1 <= number <= n_layers:
             raise ValueError(
