@@ -1,9 +1,10 @@
-"""Files that are whole or not there."""
+"""Files and folders that are whole or not there."""
 
 from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from glob import escape
 from pathlib import Path
 
@@ -14,8 +15,8 @@ def write_atomically(path: Path, content: bytes) -> None:
     A process killed at any moment leaves the old file or the new one. Temporary files that killed
     writers left beside it are removed.
     """
-    _remove_strays(path)
-    temporary = path.parent / f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
+    remove_strays(path)
+    temporary = name_beside(path)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -26,20 +27,42 @@ def write_atomically(path: Path, content: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    if os.name == "posix":  # the rename itself must reach the disk
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    sync_folder(path.parent)
 
 
-def _remove_strays(path: Path) -> None:
-    """Delete temporary files of this target whose writer no longer runs."""
-    for stray in path.parent.glob(f".{escape(path.name)}.*.tmp"):
-        writer = stray.name[len(path.name) + 2 :].split(".")[0]
-        if writer.isdigit() and not _is_running(int(writer)):
+def name_beside(path: Path, ending: str = "tmp") -> Path:
+    """Return a hidden name in the same folder that tells which process writes there."""
+    return path.parent / f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.{ending}"
+
+
+def remove_strays(path: Path) -> None:
+    """Delete temporary files and folders of this target whose writer no longer runs."""
+    for stray in strays(path):
+        if stray.is_dir():
+            shutil.rmtree(stray, ignore_errors=True)
+        else:
             stray.unlink(missing_ok=True)
+
+
+def strays(path: Path, ending: str = "tmp") -> list[Path]:
+    """Names of `name_beside` whose writer no longer runs."""
+    found = []
+    for stray in path.parent.glob(f".{escape(path.name)}.*.{ending}"):
+        writer, *rest = stray.name[len(path.name) + 2 :].split(".")
+        own = len(rest) == 2  # a longer name belongs to another target, "a.7" and not "a"
+        if own and writer.isdigit() and not _is_running(int(writer)):
+            found.append(stray)
+    return found
+
+
+def sync_folder(folder: Path) -> None:
+    """Bring renames in a folder to the disk."""
+    if os.name == "posix":  # elsewhere a folder cannot be opened
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _is_running(pid: int) -> bool:

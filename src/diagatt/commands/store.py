@@ -1,0 +1,163 @@
+"""``diagatt store``: samples in a folder of shards, for data beyond memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from diagatt.commands import options
+
+if TYPE_CHECKING:
+    from diagatt.stores import RowStore
+
+app = typer.Typer(no_args_is_help=True, help="Keep samples in a folder of verified shards.")
+
+Store = Annotated[Path, typer.Argument(help="A store that `diagatt store write` wrote.")]
+
+
+@app.command()
+def write(
+    out: Annotated[Path, typer.Argument(help="Folder to make.")],
+    data: options.Data,
+    target: options.Target = None,
+    text: options.Text = None,
+    image: options.Image = None,
+    rows: options.Rows = None,
+    sample: options.Sample = None,
+    covariates: options.Covariates = "",
+    patch: Annotated[int, typer.Option(min=1, help="Side of the patches of images.")] = 8,
+    stride: Annotated[
+        int | None, typer.Option(min=1, help="Step from patch to patch; its side by default.")
+    ] = None,
+    shard_mib: Annotated[float, typer.Option(help="Size of a shard in MiB.")] = 64,
+    overwrite: Annotated[bool, typer.Option(help="Replace a store that is there.")] = False,
+) -> None:
+    """Write samples to a store; texts and images become rows on the way.
+
+    For example:
+
+    `diagatt store write reviews reviews.csv --text review --target label`
+
+    `diagatt store write cells cells.parquet --rows cells --target age --shard-mib 256`
+    """
+    from diagatt.commands.inputs import Columns, read_inputs
+    from diagatt.stores import RowStore
+
+    columns = Columns(rows, sample, text, image, target, options.names(covariates))
+    inputs = read_inputs(data, columns, need_target=target is not None)
+    cutting: dict[str, Any] = {"shard_mib": shard_mib, "overwrite": overwrite}
+    if inputs.kind == "rows":
+        kept: dict[str, Any] = {"id": inputs.ids} if sample else {}
+        store = RowStore.from_rows(
+            out, inputs.X, inputs.y, covariates=inputs.covariates, **kept, **cutting
+        )
+    else:
+        store = _transformed(out, inputs, patch, stride, cutting)
+    typer.echo(f"wrote {out}: {len(store)} samples in {_shards(store)}")
+
+
+@app.command()
+def info(path: Store) -> None:
+    """Say what a store holds; its rows are not read, `diagatt store check` does that.
+
+    Example: `diagatt store info reviews`
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from diagatt.stores import RowStore
+
+    table = Table("", str(path))
+    for name, value in _facts(RowStore(path, memory=float("inf"))).items():
+        table.add_row(name, value)
+    Console().print(table)
+
+
+@app.command()
+def check(path: Store) -> None:
+    """Compare every byte of a store with its checksums.
+
+    Example: `diagatt store check reviews`
+    """
+    from diagatt.stores import RowStore
+
+    store = RowStore(path, memory=float("inf"))
+    store.verify()
+    typer.echo(f"{path} is sound: {_shards(store)}, {store.nbytes / 2**20:.1f} MiB")
+
+
+def _transformed(
+    out: Path, inputs: Any, patch: int, stride: int | None, cutting: dict[str, Any]
+) -> RowStore:
+    """Texts or images through their transformer, chunk by chunk."""
+    from diagatt.progress import progress_bar
+    from diagatt.stores import RowStore
+
+    transformer: Any
+    if inputs.kind == "text":
+        from diagatt.text import TextRows
+
+        transformer, payload = TextRows(), "text"
+    else:
+        from diagatt.images import PatchRows
+
+        transformer, payload = PatchRows(patch, stride, padding="edge").fit(inputs.X[:1]), "path"
+
+    with progress_bar(f"reading {payload}s", len(inputs), shown=True) as advance:
+
+        def counted() -> Iterator[Any]:
+            for item in inputs.X:
+                yield item
+                advance()
+
+        return RowStore.from_transformer(
+            out,
+            transformer,
+            counted(),
+            inputs.y,
+            covariates=inputs.covariates,
+            chunk=256,
+            payload=payload,
+            **cutting,
+        )
+
+
+def _shards(store: RowStore) -> str:
+    return "1 shard" if len(store.shards) == 1 else f"{len(store.shards)} shards"
+
+
+def _facts(store: RowStore) -> dict[str, str]:
+    shards = store.shards
+    largest = max(info.bytes for info in shards) / 2**20
+    return {
+        "samples": f"{store.n_samples:,}",
+        "rows": f"{store.n_rows:,}",
+        "rows a sample": f"{min(i.shortest for i in shards)} to {max(i.longest for i in shards)}",
+        "features": f"{store.n_features} ({store.dtype})",
+        "size": f"{store.nbytes / 2**20:,.1f} MiB",
+        "shards": f"{len(shards)}, the largest {largest:,.1f} MiB",
+        "response": _response(store),
+        "weights": f"sum {sum(i.weight_sum or 0 for i in shards):g}" if store.has_weights else "–",
+        "covariates": str(store.n_covariates or "–"),
+        "payload": ", ".join(store.payload_names) or "–",
+        "digest": store.digest[:16],
+    }
+
+
+def _response(store: RowStore) -> str:
+    """Mean, deviation and range of numbers; classes with their counts."""
+    import numpy as np
+
+    y = store.responses()
+    if y is None:
+        return "–"
+    if y.dtype.kind in "if":
+        numbers = y.astype(float)
+        spread = f"mean {numbers.mean():g}, deviation {numbers.std():g}"
+        return f"{spread}, {numbers.min():g} to {numbers.max():g} ({store.response_type})"
+    classes, counts = np.unique(y, return_counts=True)
+    said = [f"{c} ({k:,})" for c, k in zip(classes[:10], counts[:10], strict=True)]
+    return ", ".join(said) + (f" and {len(classes) - 10} more" if len(classes) > 10 else "")
