@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from diagatt.modelfile import ModelFileError
     from diagatt.ragged import RaggedRows
+    from diagatt.stores import RowStore
 
 __version__ = "0.1.0"
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "PooledClassifier",
     "PooledRegressor",
     "RaggedRows",
+    "RowStore",
     "StdAttClassifier",
     "StdAttRegressor",
     "TwoStepClassifier",
@@ -53,6 +55,7 @@ _ELSEWHERE = {
     "DiagonalAttention": "attention",
     "ModelFileError": "modelfile",
     "RaggedRows": "ragged",
+    "RowStore": "stores",
 }
 
 

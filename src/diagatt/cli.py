@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import typer
 
-from diagatt.commands import explain, fit, predict, study
+from diagatt.commands import explain, fit, predict, store, study
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -16,6 +17,7 @@ app = typer.Typer(
 for command in (fit.fit, predict.predict, predict.evaluate, explain.explain, explain.info):
     app.command()(command)
 app.add_typer(study.app, name="study")
+app.add_typer(store.app, name="store")
 
 
 @app.callback()
@@ -45,5 +47,7 @@ def main() -> None:
     except (ValueError, OSError, ImportError) as error:
         if _debug:
             raise
-        typer.echo(f"error: {error}", err=True)
+        rank = os.environ.get("RANK")  # under torchrun every process speaks for itself
+        who = "error" if rank is None else f"error in process {rank}"
+        typer.echo(f"{who}: {error}", err=True)
         sys.exit(1)

@@ -44,7 +44,11 @@ def write(path: str | os.PathLike, tensors: dict[str, np.ndarray], document: dic
 def read(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Read and verify a file of `write`."""
     path = Path(path)
-    content = path.read_bytes()
+    return parse(path.read_bytes(), path)
+
+
+def parse(content: bytes, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Verify the bytes of a file and return what it holds; `path` is for messages."""
     digest = _stored_digest(path, content)
     if hashlib.sha256(_swap(content, digest, _BLANK)).hexdigest() != digest:
         raise ModelFileError(f"{path} is damaged: its checksum does not match; restore a copy.")

@@ -17,9 +17,12 @@ from rich.progress import (
 
 @contextmanager
 def progress_bar(title: str, total: int | None, shown: bool) -> Iterator[Callable[..., None]]:
-    """Yield ``advance(note="", steps=1)``; the bar appears only if `shown`."""
+    """Yield ``advance(note=None, steps=1, restart=False)``; the bar appears only if `shown`.
+
+    Without a note the last one stays; `restart` begins the bar anew.
+    """
     if not shown:
-        yield lambda note="", steps=1: None
+        yield lambda note=None, steps=1, restart=False: None
         return
     columns = (
         TextColumn("{task.description}"),
@@ -31,4 +34,12 @@ def progress_bar(title: str, total: int | None, shown: bool) -> Iterator[Callabl
     )
     with Progress(*columns) as bar:
         task = bar.add_task(title, total=total, note="")
-        yield lambda note="", steps=1: bar.update(task, advance=steps, note=note)
+
+        def advance(note: str | None = None, steps: int = 1, restart: bool = False) -> None:
+            if restart:
+                bar.reset(task)
+            bar.update(task, advance=steps)
+            if note is not None:
+                bar.update(task, note=note)
+
+        yield advance

@@ -239,6 +239,8 @@ class RaggedRows(Sequence):
         """Pack whatever a user may call samples; a 2-D array is n one-row samples."""
         if isinstance(X, RaggedRows):
             return X
+        if hasattr(X, "to_rows"):  # a RowStore, read into memory
+            return X.to_rows()
         if isinstance(X, torch.Tensor):
             return cls.from_torch(X)
         if type(X).__module__.split(".")[0] == "pyarrow" and hasattr(X, "null_count"):
@@ -279,6 +281,11 @@ class RaggedRows(Sequence):
     def lengths(self) -> np.ndarray:
         """Rows of each sample, (n_samples,)."""
         return np.diff(self._offsets)
+
+    def shortest(self) -> tuple[int, int]:
+        """Number and length of the (first) sample with the fewest rows."""
+        sample = int(np.argmin(self.lengths))
+        return sample, int(self.lengths[sample])
 
     @property
     def n_rows(self) -> int:

@@ -25,7 +25,7 @@ def explain(
     from diagatt.report import write_page
 
     fitted, columns = load_model(model)
-    inputs = read_inputs(data, columns)
+    inputs = read_inputs(data, columns).in_memory()
     estimator, X, shown = _shown(fitted, inputs)
     write_page(
         output,

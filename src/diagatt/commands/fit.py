@@ -33,6 +33,11 @@ def fit(
     stride: Annotated[
         int | None, typer.Option(min=1, help="Step from patch to patch; its side by default.")
     ] = None,
+    memory: options.Memory = 1024,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="Of a store: where the state is kept; beside the output by default."),
+    ] = None,
 ) -> None:
     """Fit a model to samples and write it to one file.
 
@@ -46,6 +51,13 @@ def fit(
     `diagatt fit scans.csv --image file --target diagnosis --patch 16`
 
     `diagatt fit cells.parquet --rows cells --target age --covariates sex,batch --split 0.2`
+
+    A folder that `diagatt store write` made is fitted in bounded memory, by one process or many;
+    killed, the same command goes on:
+
+    `diagatt fit store/ -o m.safetensors --memory 512`
+
+    `torchrun --nproc-per-node 4 --max-restarts 3 -m diagatt fit store/ -o m.safetensors`
     """
     import numpy as np
     from rich.console import Console
@@ -54,11 +66,16 @@ def fit(
     from diagatt.commands.models import Choice, new_model, save_model
     from diagatt.commands.scores import extra, scores
 
+    number = heads if heads == "auto" else _whole(heads)
+    choice = Choice(family, number, solver, seed, patch, stride)
+    if data.is_dir():
+        from diagatt.commands.stored import fit_store
+
+        fit_store(data, output, choice, split, memory, checkpoint)
+        return
     console = Console(highlight=False)
     columns = Columns(rows, sample, text, image, target, options.names(covariates))
     inputs = read_inputs(data, columns, need_target=True)
-    number = heads if heads == "auto" else _whole(heads)
-    choice = Choice(family, number, solver, seed, patch, stride)
     order = np.random.default_rng(seed).permutation(len(inputs))
     held = order[: round(split * len(inputs))]
     train = inputs.take(np.sort(order[len(held) :])) if len(held) else inputs

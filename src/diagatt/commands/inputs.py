@@ -8,6 +8,7 @@ any table; ``--sample column``            the lines with the same id, one a row
 NPZ                                       ``X`` (n, p, d), or ``values``, ``offsets``
 any table; ``--text column``              the words of a text
 any table; ``--image column``             the patches of the image at a path
+a folder that ``diagatt store`` wrote     a sample of the store
 ========================================  ========================================
 
 Tables are CSV, TSV, JSONL, Parquet or Feather.
@@ -57,8 +58,8 @@ class Inputs:
 
     Attributes
     ----------
-    kind : {"rows", "text", "image"}
-    X : RaggedRows, list of str, or list of paths
+    kind : {"rows", "text", "image", "store"}
+    X : RaggedRows, list of str, list of paths, or RowStore
     y : array of shape (n,), or None
     covariates : array of shape (n, q), or None
     ids : list of str
@@ -78,10 +79,17 @@ class Inputs:
 
     def take(self, samples: np.ndarray) -> Inputs:
         """These samples, in this order."""
-        X = self.X[samples] if self.kind == "rows" else [self.X[i] for i in samples]
+        X = self.X[samples] if self.kind in ("rows", "store") else [self.X[i] for i in samples]
         y = None if self.y is None else self.y[samples]
         covariates = None if self.covariates is None else self.covariates[samples]
         return Inputs(self.kind, X, y, covariates, [self.ids[i] for i in samples], self.columns)
+
+    def in_memory(self) -> Inputs:
+        """Samples of a store as rows; others as they are."""
+        if self.kind != "store":
+            return self
+        rows, covariates = self.X.to_rows(), self.X.covariates()
+        return Inputs("rows", rows, self.y, covariates, self.ids, self.columns)
 
 
 def read_inputs(path: Path, columns: Columns, *, need_target: bool = False) -> Inputs:
@@ -96,6 +104,8 @@ def read_inputs(path: Path, columns: Columns, *, need_target: bool = False) -> I
     """
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist.")
+    if path.is_dir():
+        return _read_store(path, need_target)
     if path.suffix == ".npz":
         found = _read_npz(path, columns)
         known = found.y is not None
@@ -106,6 +116,16 @@ def read_inputs(path: Path, columns: Columns, *, need_target: bool = False) -> I
         what = f"has no column {columns.target!r}" if columns.target else "needs --target COLUMN"
         raise ValueError(f"{path} {what}: the response must be known here.")
     return found if path.suffix == ".npz" else _from_table(table, path, columns)
+
+
+def _read_store(path: Path, need_target: bool) -> Inputs:
+    from diagatt.stores import RowStore
+
+    store = RowStore(path)
+    if need_target and not store.has_response:
+        raise ValueError(f"{path} holds no responses: they must be known here.")
+    ids = [str(i) for i in range(len(store))]
+    return Inputs("store", store, store.responses(), None, ids)
 
 
 def _read_npz(path: Path, columns: Columns) -> Inputs:

@@ -31,15 +31,14 @@ class Choice:
 
 def new_model(inputs: Inputs, choice: Choice) -> Any:
     """Return the unfitted model: for classes or numbers, of rows, texts or images."""
-    assert inputs.y is not None
-    classifies = _classifies(inputs.y, choice.family)
+    classifies = _classifies(_some_responses(inputs), choice.family)
     from diagatt.estimators import DiagAttClassifier, DiagAttRegressor
 
     face = DiagAttClassifier if classifies else DiagAttRegressor
     asked: dict[str, Any] = {"n_heads": choice.heads, "family": choice.family}
     if choice.solver != "auto":
         asked["solver"] = choice.solver
-    if inputs.kind == "rows":
+    if inputs.kind in ("rows", "store"):
         return face(**asked, random_state=choice.seed, verbose=True)
     if inputs.kind == "text":
         from diagatt.text import TextClassifier, TextRegressor, TextRows
@@ -59,6 +58,17 @@ def new_model(inputs: Inputs, choice: Choice) -> Any:
         estimator=face(**asked),
         random_state=choice.seed,
     )
+
+
+def _some_responses(inputs: Inputs) -> np.ndarray:
+    """Responses that show their kind: all, or of a store those that differ."""
+    if inputs.kind == "store":
+        from diagatt.estimators.stored import check_given, stored_classes
+
+        check_given(inputs.X)
+        return stored_classes(inputs.X)
+    assert inputs.y is not None
+    return inputs.y
 
 
 def _classifies(y: np.ndarray, family: str) -> bool:

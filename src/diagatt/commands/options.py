@@ -7,7 +7,12 @@ from typing import Annotated
 
 import typer
 
-Data = Annotated[Path, typer.Argument(help="Samples: CSV, TSV, JSONL, Parquet, Feather or NPZ.")]
+Data = Annotated[
+    Path, typer.Argument(help="Samples: CSV, TSV, JSONL, Parquet, Feather, NPZ, or a store.")
+]
+Memory = Annotated[
+    float, typer.Option(min=1, help="MiB that the rows of a store may take in memory.")
+]
 Model = Annotated[Path, typer.Argument(help="A model that `diagatt fit` wrote.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="File to write.")]
 Text = Annotated[str | None, typer.Option(help="Column of texts.", metavar="COLUMN")]

@@ -16,19 +16,27 @@ def predict(
     model: options.Model,
     data: options.Data,
     output: options.Output = Path("predictions.csv"),
+    memory: options.Memory = 1024,
 ) -> None:
     """Predict new samples, and say which rows decided.
 
     The columns are those the model was fitted to; a response is not needed. Written are the
     sample, its prediction, class probabilities if there are classes, and for every head the row
     of interest with its weight (of texts the word and its characters, of images the box). CSV,
-    JSONL or Parquet, by the ending of the output.
+    JSONL or Parquet, by the ending of the output. Of a store, the output is a folder of Parquet
+    files, one a shard; under `torchrun` the processes share the shards.
 
     Example: `diagatt predict m.safetensors new.csv -o predictions.csv`
     """
     from diagatt.commands.inputs import read_inputs
     from diagatt.commands.models import load_model
 
+    if data.is_dir():
+        from diagatt.commands.stored import predict_store
+
+        folder = Path("predictions") if output == Path("predictions.csv") else output
+        typer.echo(f"wrote {folder}: {predict_store(model, data, folder, memory)} samples")
+        return
     fitted, columns = load_model(model)
     inputs = read_inputs(data, columns)
     lines = _lines(fitted, inputs)

@@ -8,10 +8,11 @@ from scipy.optimize import linear_sum_assignment
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.segments import map_blocks
 from diagatt.solvers.problem import Problem
+from diagatt.solvers.stored import AnyProblem
 
 
 @torch.no_grad()
-def average(modules: list[DiagonalAttention], problem: Problem) -> DiagonalAttention:
+def average(modules: list[DiagonalAttention], problem: AnyProblem) -> DiagonalAttention:
     """Average of M fits: their heads side by side, values divided by M.
 
     Heads of later restarts are put in the order in which they attend like the first restart's.
@@ -49,14 +50,16 @@ def copy_parameters(source: DiagonalAttention, target: DiagonalAttention, restar
 
 
 def _matching_order(
-    first: DiagonalAttention, module: DiagonalAttention, problem: Problem
+    first: DiagonalAttention, module: DiagonalAttention, problem: AnyProblem
 ) -> list[int]:
     """Order of the module's heads in which they attend most like the first module's."""
     R = module.n_heads
     if R == 1 or module is first:
         return list(range(R))
-    ours, theirs = (
-        map_blocks(m.attention, problem.values, problem.offsets) for m in (module, first)
-    )
-    overlap = theirs.T @ ours  # (R, R)
+
+    def overlaps(part: Problem) -> list[torch.Tensor]:
+        ours, theirs = (map_blocks(m.attention, part.values, part.offsets) for m in (module, first))
+        return [theirs.T @ ours]  # (R, R)
+
+    (overlap,) = problem.total(overlaps)
     return linear_sum_assignment(-overlap.cpu().numpy())[1].tolist()

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from diagatt.persistence import SavedToFile
 from diagatt.ragged import RaggedRows, holds_samples
+from diagatt.stores import RowStore
 
 
 class RowsEstimator(SavedToFile, BaseEstimator):
@@ -36,19 +37,23 @@ class RowsEstimator(SavedToFile, BaseEstimator):
             if reset:
                 self.one_row_samples_ = True
             return RaggedRows.from_rows(X)
-        rows = RaggedRows.coerce(X)
+        rows = X.to_rows() if isinstance(X, RowStore) else RaggedRows.coerce(X)
         if reset:
             check_finite(rows)
-            self.n_features_in_ = rows.n_features
-            self.one_row_samples_ = False
-            if hasattr(self, "feature_names_in_"):
-                del self.feature_names_in_
+            self._note_features(rows)
         elif rows.n_features != self.n_features_in_:
             raise ValueError(
                 f"X has {rows.n_features} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input."
             )
         return rows
+
+    def _note_features(self, rows: RaggedRows | RowStore) -> None:
+        """Remember what the samples that are fitted to look like."""
+        self.n_features_in_ = rows.n_features
+        self.one_row_samples_ = False
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
 
     def _validate_response(self, y: Any, n_samples: int) -> np.ndarray:
         """Numeric responses, (n,) float64."""
@@ -124,7 +129,11 @@ def validate_covariates(covariates: Any, n_samples: int, expected: int | None) -
 
 def _is_flat(X: Any) -> bool:
     """Whether X would be read as one 2-D array (or as something scikit-learn should refuse)."""
-    if isinstance(X, RaggedRows) or holds_samples(X) or (isinstance(X, list | tuple) and not X):
+    if (
+        isinstance(X, RaggedRows | RowStore)
+        or holds_samples(X)
+        or (isinstance(X, list | tuple) and not X)
+    ):
         return False
     if type(X).__module__.split(".")[0] == "pyarrow" and hasattr(X, "null_count"):
         return False

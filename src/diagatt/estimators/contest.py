@@ -24,6 +24,7 @@ from diagatt.segments import map_blocks
 from diagatt.selection import splits
 from diagatt.solvers.gradient import fit_gradient
 from diagatt.solvers.problem import Problem
+from diagatt.solvers.stored import AnyProblem
 from diagatt.solvers.training import fit_values
 
 if TYPE_CHECKING:
@@ -33,21 +34,23 @@ logger = logging.getLogger(__name__)
 
 # Samples that the contestants train on; the winner is refitted on all.
 CONTEST_SAMPLES = 4000
+# Samples at most that they are compared on; an eighth of the data, if that is less.
+HELD_OUT_SAMPLES = 20_000
 POLISH_EPOCHS = 10
 POLISH_RATE = 3e-4
 
 
 def fit_auto(
-    estimator: _DiagAtt, problem: Problem, n_heads: int, seed: int, start: Any, keep: bool
+    estimator: _DiagAtt, problem: AnyProblem, n_heads: int, seed: int, start: Any, keep: bool
 ) -> Fitted:
     """Choose by a held-out part, or on small data by an information criterion; refit the winner."""
     if problem.n_samples < SMALL_SAMPLE:
         return _choose_by_criterion(estimator, problem, n_heads, seed, start, keep)
     train, held_out = next(splits(problem.n_samples, "holdout", seed))
-    if len(train) > CONTEST_SAMPLES:
-        train = np.sort(np.random.default_rng(seed).choice(train, CONTEST_SAMPLES, replace=False))
-    part, rest = (problem.take(torch.from_numpy(s)) for s in (train, held_out))
-    likelihood = fit_by_likelihood(estimator, part, n_heads, seed)
+    train = _some(train, min(CONTEST_SAMPLES, problem.most_in_memory), [seed])
+    held_out = _some(held_out, min(HELD_OUT_SAMPLES, problem.most_in_memory), [seed, 1])
+    part, rest = (problem.load(torch.from_numpy(s)) for s in (train, held_out))
+    likelihood = fit_by_likelihood(estimator, part, n_heads, seed, keep=False)
     fits = {
         "likelihood": likelihood,
         "polish": polish(estimator, likelihood, part, seed),
@@ -57,7 +60,7 @@ def fit_auto(
     losses = {name: _sample_losses(fit.module, rest) for name, fit in fits.items()}
     means = {name: float(loss.mean()) for name, loss in losses.items()}
     logger.info("held-out losses: %s", means)
-    winner = _champion(losses)
+    winner = _agreed(_champion(losses), list(fits), problem)
     fitted = _refit(winner, estimator, problem, n_heads, seed, start, keep, likelihood)
     report = [{"solver": name, "held_out_loss": loss} for name, loss in means.items()]
     return replace(fitted, selection=report + likelihood.selection)
@@ -77,18 +80,30 @@ def _champion(losses: dict[str, Tensor]) -> str:
     return champion
 
 
+def _some(samples: np.ndarray, most: int, seed: list[int]) -> np.ndarray:
+    if len(samples) <= most:
+        return samples
+    return np.sort(np.random.default_rng(seed).choice(samples, most, replace=False))
+
+
+def _agreed(winner: str, names: list[str], problem: AnyProblem) -> str:
+    """What the first of several processes found: rounding may differ between machines."""
+    (number,) = problem.group.agree([torch.tensor(names.index(winner))])
+    return names[int(number)]
+
+
 def _refit(winner, estimator, problem, n_heads, seed, start, keep, likelihood) -> Fitted:
     if winner == "gradient":
         return fit_by_gradient(estimator, problem, n_heads, seed, start, keep)
     if winner == "uniform":
         return fit_uniform(estimator, problem, n_heads)
-    fitted = fit_by_likelihood(estimator, problem, n_heads, seed, likelihood.latent)
+    fitted = fit_by_likelihood(estimator, problem, n_heads, seed, likelihood.latent, keep)
     return polish(estimator, fitted, problem, seed) if winner == "polish" else fitted
 
 
 def _choose_by_criterion(estimator, problem, n_heads, seed, start, keep) -> Fitted:
     fits = {
-        "likelihood": fit_by_likelihood(estimator, problem, n_heads, seed),
+        "likelihood": fit_by_likelihood(estimator, problem, n_heads, seed, keep=False),
         "gradient": fit_by_gradient(estimator, problem, n_heads, seed, start, keep),
         "uniform": fit_uniform(estimator, problem, n_heads),
     }
@@ -106,7 +121,7 @@ def _sample_losses(module: DiagonalAttention, problem: Problem) -> Tensor:
 
 
 @torch.no_grad()
-def fit_uniform(estimator: _DiagAtt, problem: Problem, n_heads: int) -> Fitted:
+def fit_uniform(estimator: _DiagAtt, problem: AnyProblem, n_heads: int) -> Fitted:
     """W = 0: every row counts alike, the model is the GLM of mean rows."""
     module = new_module(estimator, problem, n_heads)
     for parameter in module.parameters():
@@ -115,7 +130,7 @@ def fit_uniform(estimator: _DiagAtt, problem: Problem, n_heads: int) -> Fitted:
     return Fitted(module, n_heads, "uniform", [[]])
 
 
-def polish(estimator: _DiagAtt, fitted: Fitted, problem: Problem, seed: int) -> Fitted:
+def polish(estimator: _DiagAtt, fitted: Fitted, problem: AnyProblem, seed: int) -> Fitted:
     """Train on from a likelihood fit, on the family's own loss."""
     old = fitted.module
     module = DiagonalAttention(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 
 import torch
+from torch import Tensor
 
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.segments import map_blocks
+from diagatt.segments import map_blocks, segment_sum
 from diagatt.solvers.problem import Problem
+from diagatt.solvers.stored import AnyProblem
 from diagatt.solvers.training import risk
 
 # Below this many samples a held-out part says too little.
@@ -35,26 +37,29 @@ def model_parameters(module: DiagonalAttention) -> int:
 
 
 @torch.no_grad()
-def response_log_likelihood(module: DiagonalAttention, problem: Problem) -> float:
+def response_log_likelihood(module: DiagonalAttention, problem: AnyProblem) -> float:
     """Σ w log p(y | X) with the predictor of the attention-pooled rows."""
-    total = float(problem.weights.sum())
+    total = problem.total_weight
     loss = risk(module, problem)
     if problem.family.name == "gaussian":
         phi = max(2 * loss, 1e-12 * problem.scale)
         return -0.5 * total * (math.log(2 * math.pi * phi) + 1)
-    normalizer = problem.family.log_normalizer(problem.y.double(), 1.0)
-    return -total * loss + float((problem.weights * normalizer).sum())
+
+    def normalizers(part: Problem) -> list[Tensor]:
+        return [(part.weights * part.family.log_normalizer(part.y.double(), 1.0)).sum()]
+
+    return -total * loss + float(problem.total(normalizers, ahead=0)[0])
 
 
-def response_bic(module: DiagonalAttention, problem: Problem, solver: str) -> float:
+def response_bic(module: DiagonalAttention, problem: AnyProblem, solver: str) -> float:
     """−2 log-likelihood of the responses + (parameters fitted to them)·log n."""
-    n = float(problem.weights.sum())
+    n = problem.total_weight
     price = response_parameters(module, solver) * math.log(max(n, 2.0))
     return price - 2 * response_log_likelihood(module, problem)
 
 
 def information_criteria(
-    module: DiagonalAttention, problem: Problem, solver: str, log_likelihood: float | None
+    module: DiagonalAttention, problem: AnyProblem, solver: str, log_likelihood: float | None
 ) -> dict[str, float]:
     """Log-likelihood, AIC and BIC: of rows and responses for likelihood, else of responses."""
     if log_likelihood is None:
@@ -62,7 +67,7 @@ def information_criteria(
         count = response_parameters(module, solver)
     else:
         count = model_parameters(module)
-    n = max(float(problem.weights.sum()), 2.0)
+    n = max(problem.total_weight, 2.0)
     return {
         "log_likelihood": log_likelihood,
         "n_parameters": count,
@@ -72,19 +77,22 @@ def information_criteria(
 
 
 @torch.no_grad()
-def unevenness(module: DiagonalAttention, problem: Problem) -> list[float]:
+def unevenness(module: DiagonalAttention, problem: AnyProblem) -> list[float]:
     """1 − mean entropy of the attention relative to uniform, one number a head.
 
     0 where attention is uniform, 1 where it sits on one row; samples of one row do not count.
     """
-    lengths = problem.offsets.diff()
 
-    def entropies(values, offsets):
+    def terms(part: Problem) -> list[Tensor]:
+        lengths = part.offsets.diff()
+        several = lengths > 1
+        relative = map_blocks(entropies, part.values, part.offsets)[several]
+        relative = relative / lengths[several, None].to(relative.dtype).log()
+        return [relative.double().sum(dim=0), several.sum()]
+
+    def entropies(values: Tensor, offsets: Tensor) -> Tensor:
         kappa = module.attention(values, offsets)
-        terms = -torch.special.xlogy(kappa, kappa)
-        return torch.segment_reduce(terms, "sum", offsets=offsets, axis=0)
+        return segment_sum(-torch.special.xlogy(kappa, kappa), offsets)
 
-    several = lengths > 1
-    relative = map_blocks(entropies, problem.values, problem.offsets)[several]
-    relative = relative / lengths[several, None].to(relative.dtype).log()
-    return (1 - relative.mean(dim=0)).tolist()
+    relative, count = problem.total(terms)
+    return (1 - relative / count).tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +11,9 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 
 from diagatt.estimators.base import validate_weights
 from diagatt.estimators.diagonal_base import _DiagAtt
+from diagatt.estimators.stored import stored_classes
 from diagatt.families import Family, get_family
+from diagatt.stores import RowStore
 
 
 class DiagAttRegressor(RegressorMixin, _DiagAtt):
@@ -129,22 +132,33 @@ class DiagAttRegressor(RegressorMixin, _DiagAtt):
     def _estimator_type_name(cls) -> str:
         return "regressor"
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, covariates: Any = None) -> Self:
         """Fit to samples and their responses.
 
         Parameters
         ----------
-        X : RaggedRows, list of (p_i, d) arrays, (n, p, d) array, or (n, d) array
-            Samples. A 2-D array is n one-row samples, for which the model is a plain GLM.
+        X : RaggedRows, list of (p_i, d) arrays, (n, p, d) array, (n, d) array, or RowStore
+            Samples. A 2-D array is n one-row samples, for which the model is a plain GLM. A
+            `diagatt.stores.RowStore` is fitted in passes over its shards, in bounded memory; it
+            holds its own responses, weights and covariates.
         y : array of shape (n,)
+            Left out with a RowStore.
         sample_weight : array of shape (n,), optional
         covariates : array of shape (n, q), optional
             Shared covariates z whose effect is added to the predictor.
         """
+        if isinstance(X, RowStore):
+            given = {"y": y, "sample_weight": sample_weight, "covariates": covariates}
+            return self._fit_store(X, **given)
         rows = self._validate_rows(X, reset=True)
         response = self._validate_response(y, len(rows))
         self._fit(rows, response, validate_weights(sample_weight, len(rows)), covariates)
         return self
+
+    def _encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
+        if store.response_type == "string":
+            raise ValueError(f"{store.path} holds words as responses: use DiagAttClassifier.")
+        return lambda y: np.asarray(y, dtype=np.float64)
 
     def _fitted_family(self) -> tuple[Family, int]:
         family = get_family("gaussian" if self.family == "auto" else self.family)
@@ -200,21 +214,32 @@ warm_start, checkpoint, checkpoint_every, random_state, device, dtype, verbose
     def _estimator_type_name(cls) -> str:
         return "classifier"
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, covariates: Any = None) -> Self:
         """Fit to samples and their classes; parameters as in `DiagAttRegressor.fit`."""
+        if isinstance(X, RowStore):
+            given = {"y": y, "sample_weight": sample_weight, "covariates": covariates}
+            return self._fit_store(X, **given)
         rows = self._validate_rows(X, reset=True)
         labels = self._validate_classes(y, len(rows))
         weights = validate_weights(sample_weight, len(rows))
-        self.classes_ = np.unique(labels[weights > 0])
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y holds one class only ({self.classes_[0]!r}): a classifier needs at least two."
-            )
+        self._set_classes(np.unique(labels[weights > 0]))
         counted = weights > 0
         codes = np.zeros(len(labels))
         codes[counted] = np.searchsorted(self.classes_, labels[counted])
         self._fit(rows, codes, weights, covariates)
         return self
+
+    def _set_classes(self, classes: np.ndarray) -> None:
+        if len(classes) < 2:
+            raise ValueError(
+                f"y holds one class only ({classes[0]!r}): a classifier needs at least two."
+            )
+        self.classes_ = classes
+
+    def _encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
+        self._set_classes(stored_classes(store))
+        classes = self.classes_
+        return lambda labels: np.searchsorted(classes, labels.astype(classes.dtype))
 
     def _fitted_family(self) -> tuple[Family, int]:
         n_classes = len(self.classes_)

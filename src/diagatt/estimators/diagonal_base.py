@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -18,11 +18,13 @@ from diagatt.estimators.base import (
     RowsEstimator,
     check_finite,
     validate_covariates,
+    validate_weights,
 )
 from diagatt.estimators.criteria import unevenness
 from diagatt.estimators.heads import fit_diagonal
 from diagatt.estimators.presets import get_preset
 from diagatt.estimators.settings import check_lengths, check_settings
+from diagatt.estimators.stored import READ_WHOLE, by_shard, check_given
 from diagatt.estimators.summary import Certainty, Summary, coefficient
 from diagatt.families import Family, check_response
 from diagatt.ragged import RaggedRows
@@ -33,6 +35,8 @@ from diagatt.segments import (
     weighted_pool,
 )
 from diagatt.solvers.problem import Problem
+from diagatt.solvers.stored import AnyProblem, StoredProblem
+from diagatt.stores import RowStore
 
 # Attention whose entropy is within this part of the uniform one points at nothing.
 LEAST_UNEVENNESS = 0.05
@@ -149,6 +153,36 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         check_response(family, problem.y)
         if bool((problem.weights == 0).any()):
             problem = problem.take(torch.nonzero(problem.weights)[:, 0])
+        self._fit_problem(problem)
+
+    def _fit_store(self, store: RowStore, **given: Any) -> Self:
+        """Fit in passes over the shards; a store that is small is read whole."""
+        check_given(store, **given)
+        self._note_features(store)
+        encode = self._encoder(store)
+        if store.n_rows * store.n_features <= READ_WHOLE:
+            whole = store.take(np.arange(len(store)))
+            weights = validate_weights(whole.weights, len(store))
+            self._fit(whole.X, encode(np.asarray(whole.y)), weights, whole.covariates)
+            return self
+        check_settings(self, store)
+        family, n_outputs = self._fitted_family()
+        kind, device = self._torch_dtype(store.dtype), torch.device(self.device)
+        stored = StoredProblem(store, family, encode, n_outputs, kind, device)
+        for part in stored.parts(ahead=0):
+            check_response(family, part.y)
+        given_weights = store.weights()
+        problem: AnyProblem = stored
+        if given_weights is not None and not given_weights.all():
+            problem = stored.take(torch.from_numpy(np.flatnonzero(given_weights)))
+        self._fit_problem(problem)
+        return self
+
+    def _encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
+        """Turn stored responses into numbers."""
+        raise NotImplementedError
+
+    def _fit_problem(self, problem: AnyProblem) -> None:
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         start = self._warm_module(problem) if self.warm_start else None
         fitted = fit_diagonal(self, problem, seed, start)
@@ -158,7 +192,7 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         self.value_ = _drop_single(module.value.mT.detach().cpu().numpy(), axis=1)  # (M·R, [K,] d)
         self.intercept_ = _drop_single(module.intercept.detach().cpu().numpy(), axis=0)
         self.covariate_coef_ = _drop_single(module.covariate.T.detach().cpu().numpy(), axis=0)
-        self.n_covariates_ = Z.shape[1]
+        self.n_covariates_ = problem.n_covariates
         self.temperature_ = float(module.temperature)
         self.solver_ = fitted.solver
         self.coupling_ = module.coupling
@@ -171,6 +205,11 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         self.unevenness_ = [] if fitted.solver == "glm" else unevenness(module, problem)
         self._warn_if_uniform()
         self.n_iter_ = max(len(history) for history in fitted.history)
+        self.communication_ = {
+            "processes": problem.group.size,
+            "reductions": problem.group.reductions,
+            "bytes": problem.group.traffic,
+        }
 
     def _warn_if_uniform(self) -> None:
         if self.unevenness_ and max(self.unevenness_) < LEAST_UNEVENNESS:
@@ -178,20 +217,24 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
                 "attention is near uniform: no row of interest was found, and the prediction is "
                 "close to a regression on mean rows. Do not read locate() as an answer.",
                 NoRowOfInterestWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _problem(self, family: Family, rows, y, weights, Z, n_outputs) -> Problem:
-        dtype = torch.float32 if np.dtype(self.dtype or rows.dtype) == np.float32 else torch.float64
+        dtype = self._torch_dtype(rows.dtype)
         values, offsets = rows.to_torch(self.device, dtype)
         y, weights, Z = (torch.as_tensor(a).to(self.device, dtype) for a in (y, weights, Z))
         return Problem(family, values, offsets, y, weights, Z, n_outputs)
+
+    def _torch_dtype(self, own: np.dtype) -> torch.dtype:
+        """What was asked for, or that of the rows."""
+        return torch.float32 if np.dtype(self.dtype or own) == np.float32 else torch.float64
 
     def _fitted_family(self) -> tuple[Family, int]:
         """Family and number of linear predictors."""
         raise NotImplementedError
 
-    def _warm_module(self, problem: Problem) -> DiagonalAttention | None:
+    def _warm_module(self, problem: AnyProblem) -> DiagonalAttention | None:
         if not hasattr(self, "query_key_"):
             return None
         shape = (self.n_heads_ * self.n_restarts_, problem.n_outputs, problem.n_features)
@@ -201,7 +244,7 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
             not (chosen or self.n_heads == self.n_heads_)
             or np.size(self.value_) != np.prod(shape)
             or self.query_key_.shape[-1] != side
-            or self.n_covariates_ != problem.covariates.shape[1]
+            or self.n_covariates_ != problem.n_covariates
         ):
             raise ValueError(
                 "warm_start continues a fit of the same n_heads, score_form, features, classes and "
@@ -242,6 +285,7 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
             module.covariate.copy_(coefficients.reshape(n_outputs, -1).T)
         return module
 
+    @by_shard
     @torch.no_grad()
     def _linear_predictor(self, X: Any, covariates: Any) -> np.ndarray:
         check_is_fitted(self)
@@ -274,6 +318,7 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
             check_finite(rows)
         return scores, offsets
 
+    @by_shard
     def scores(self, X: Any) -> list[np.ndarray]:
         """Scores ψ/τ behind the attention weights, one ``(p_i, n_heads)`` array a sample.
 
@@ -285,6 +330,7 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         scores = scores.reshape(len(scores), self.n_restarts_, self.n_heads_).mean(dim=1)
         return _per_sample(scores, rows)
 
+    @by_shard
     def attention(self, X: Any) -> list[np.ndarray]:
         """Attention weights κ (equation softmax_diag_score_multi).
 
@@ -302,6 +348,7 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         kappa, _, _ = self._head_attention(rows)
         return _per_sample(kappa.mean(dim=1), rows)
 
+    @by_shard
     def locate(self, X: Any) -> np.ndarray:
         """Row of interest of each head, the paper's Ŝ: argmax over rows of the attention.
 
@@ -325,6 +372,7 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         distinct = self.coupling_ == "distinct" and self.n_heads_ > 1
         return map_blocks(distinct_argmax if distinct else segment_argmax, kappa, offsets)
 
+    @by_shard
     def certainty(self, X: Any) -> Certainty:
         """Rows of interest with their posterior, entropy and a flag where they are ambiguous."""
         check_is_fitted(self)
@@ -366,6 +414,7 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         }
         return Summary(type(self).__name__, facts, lines, self.criteria_)
 
+    @by_shard
     def restart_agreement(self, X: Any) -> np.ndarray:
         """Share of restarts that point at the row that `locate` names, (n_samples, n_heads).
 
@@ -377,6 +426,7 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         votes = [self._best_rows(kappa[:, m], offsets) == located for m in range(kappa.shape[1])]
         return torch.stack(votes).double().mean(dim=0).cpu().numpy()
 
+    @by_shard
     def transform(self, X: Any) -> np.ndarray:
         """Pooled rows Xᵀκ_r of all heads side by side, (n_samples, n_heads · n_features)."""
         check_is_fitted(self)

@@ -14,8 +14,8 @@ from diagatt.estimators.averaging import average, copy_parameters
 from diagatt.solvers.checkpoint import Checkpoint
 from diagatt.solvers.gradient import fit_gradient
 from diagatt.solvers.likelihood import LatentRows, LikelihoodSettings, to_module
-from diagatt.solvers.problem import Problem
 from diagatt.solvers.starts import fit_likelihood
+from diagatt.solvers.stored import AnyProblem
 from diagatt.solvers.training import GradientSettings, initialize
 
 if TYPE_CHECKING:
@@ -45,10 +45,11 @@ class Fitted:
 
 def fit_by_likelihood(
     estimator: _DiagAtt,
-    problem: Problem,
+    problem: AnyProblem,
     n_heads: int,
     seed: int,
     start: LatentRows | None = None,
+    keep: bool = True,
 ) -> Fitted:
     """Maximum likelihood of the latent-row model."""
     settings = LikelihoodSettings(
@@ -60,7 +61,8 @@ def fit_by_likelihood(
         ridge=estimator.ridge,
         verbose=estimator.verbose,
     )
-    fit = fit_likelihood(problem, settings, n_heads, seed, start)
+    checkpoint = _checkpoint(estimator) if keep else None
+    fit = fit_likelihood(problem, settings, n_heads, seed, start, checkpoint)
     module = to_module(fit.model, problem, settings)
     return Fitted(
         module,
@@ -75,7 +77,7 @@ def fit_by_likelihood(
 
 
 def fit_by_gradient(
-    estimator: _DiagAtt, problem: Problem, n_heads: int, seed: int, start: Any, keep: bool = True
+    estimator: _DiagAtt, problem: AnyProblem, n_heads: int, seed: int, start: Any, keep: bool = True
 ) -> Fitted:
     """Empirical risk minimization from one or several starts, averaged."""
     # One seed a restart; the first does not depend on how many there are.
@@ -88,24 +90,29 @@ def fit_by_gradient(
             initialize(module, problem, settings, int(restart_seed))
         else:
             copy_parameters(start, module, restart=number)
-        checkpoint = None
-        if keep and estimator.checkpoint is not None:
-            path = Path(estimator.checkpoint)
-            path = path.with_name(f"{path.stem}-{number}{path.suffix}") if number else path
-            checkpoint = Checkpoint(path, estimator.checkpoint_every)
+        checkpoint = _checkpoint(estimator, number) if keep else None
         history.append(fit_gradient(module, problem, settings, int(restart_seed), checkpoint))
         modules.append(module)
     averaged = average(modules, problem)
     return Fitted(averaged, n_heads, "gradient", history, n_restarts=len(modules))
 
 
-def new_module(estimator: _DiagAtt, problem: Problem, n_heads: int) -> DiagonalAttention:
+def _checkpoint(estimator: _DiagAtt, number: int = 0) -> Checkpoint | None:
+    """The file that was asked for; later restarts have a number in its name."""
+    if estimator.checkpoint is None:
+        return None
+    path = Path(estimator.checkpoint)
+    path = path.with_name(f"{path.stem}-{number}{path.suffix}") if number else path
+    return Checkpoint(path, estimator.checkpoint_every)
+
+
+def new_module(estimator: _DiagAtt, problem: AnyProblem, n_heads: int) -> DiagonalAttention:
     """An untrained module of the asked form."""
     return DiagonalAttention(
         problem.n_features,
         n_heads,
         problem.n_outputs,
-        problem.covariates.shape[1],
+        problem.n_covariates,
         temperature=estimator.temperature,
         parameterization=estimator.parameterization,
         rank=estimator.rank,
@@ -113,11 +120,11 @@ def new_module(estimator: _DiagAtt, problem: Problem, n_heads: int) -> DiagonalA
         coupling=estimator.coupling,
         value_bound=estimator.value_bound,
         score_bound=estimator.score_bound,
-    ).to(problem.values)
+    ).to(problem.device, problem.dtype)
 
 
 def gradient_settings(
-    estimator: _DiagAtt, problem: Problem, module: DiagonalAttention
+    estimator: _DiagAtt, problem: AnyProblem, module: DiagonalAttention
 ) -> GradientSettings:
     """The estimator's parameters that concern training, with the number of epochs resolved."""
     names = set(GradientSettings.__dataclass_fields__) - {"max_epochs"}

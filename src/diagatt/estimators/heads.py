@@ -17,7 +17,7 @@ from diagatt.estimators.diagonal_fit import (
     new_module,
 )
 from diagatt.selection import select
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.stored import AnyProblem
 from diagatt.solvers.training import fit_values, risk
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ HEADS_TRIED = (1, 2, 3)
 
 
 @torch.random.fork_rng(devices=[])  # seeds are our own; the user's generator stays as it is
-def fit_diagonal(estimator: _DiagAtt, problem: Problem, seed: int, start: Any = None) -> Fitted:
+def fit_diagonal(estimator: _DiagAtt, problem: AnyProblem, seed: int, start: Any = None) -> Fitted:
     """Fit with the asked number of heads, or with the number that `selection` chooses."""
     tried = _tried(estimator, problem)
     if len(tried) == 1 and estimator.n_heads != "auto":
@@ -51,17 +51,18 @@ def fit_diagonal(estimator: _DiagAtt, problem: Problem, seed: int, start: Any = 
     return replace(fitted, selection=losses + fitted.selection)
 
 
-def _tried(estimator: _DiagAtt, problem: Problem) -> list[int]:
+def _tried(estimator: _DiagAtt, problem: AnyProblem) -> list[int]:
     """Numbers of heads that compete."""
     if estimator.n_heads == "auto":
-        shortest = int(problem.offsets.diff().min())
-        return [R for R in HEADS_TRIED if shortest >= R or estimator.coupling == "independent"]
+        return [
+            R for R in HEADS_TRIED if problem.shortest >= R or estimator.coupling == "independent"
+        ]
     given: Any = estimator.n_heads
     return [int(R) for R in given] if isinstance(given, list | tuple) else [int(given)]
 
 
 def _with_criteria(
-    estimator: _DiagAtt, problem: Problem, n_heads: int, seed: int, start: Any, keep: bool = True
+    estimator: _DiagAtt, problem: AnyProblem, n_heads: int, seed: int, start: Any, keep: bool = True
 ) -> Fitted:
     fit = fit_heads(estimator, problem, n_heads, seed, start, keep)
     line = information_criteria(fit.module, problem, fit.solver, fit.log_likelihood)
@@ -69,7 +70,7 @@ def _with_criteria(
 
 
 def fit_heads(
-    estimator: _DiagAtt, problem: Problem, n_heads: int, seed: int, start: Any, keep: bool = True
+    estimator: _DiagAtt, problem: AnyProblem, n_heads: int, seed: int, start: Any, keep: bool = True
 ) -> Fitted:
     """Fit R heads with the asked solver; one-row samples are solved as the GLM they are."""
     if problem.has_one_row_samples_only:
@@ -77,7 +78,7 @@ def fit_heads(
         fit_values(module, problem, estimator.ridge)
         return Fitted(module, n_heads, "glm", [[]])
     if estimator.solver == "likelihood":
-        return fit_by_likelihood(estimator, problem, n_heads, seed)
+        return fit_by_likelihood(estimator, problem, n_heads, seed, keep=keep)
     if estimator.solver == "gradient":
         return fit_by_gradient(estimator, problem, n_heads, seed, start, keep)
     return fit_auto(estimator, problem, n_heads, seed, start, keep)

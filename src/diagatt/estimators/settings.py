@@ -10,6 +10,7 @@ from diagatt.attention.diagonal import COUPLINGS, SCORE_FORMS
 from diagatt.attention.parameterizations import PARAMETERIZATIONS
 from diagatt.ragged import RaggedRows
 from diagatt.solvers.covariance import COVARIANCES
+from diagatt.stores import RowStore
 
 if TYPE_CHECKING:
     from diagatt.estimators.diagonal_base import _DiagAtt
@@ -26,7 +27,7 @@ CHOICES = {
 }
 
 
-def check_settings(estimator: _DiagAtt, rows: RaggedRows) -> None:
+def check_settings(estimator: _DiagAtt, rows: RaggedRows | RowStore) -> None:
     """Refuse unknown names and impossible numbers, saying what to use instead."""
     for name, allowed in CHOICES.items():
         if getattr(estimator, name) not in allowed:
@@ -57,7 +58,7 @@ def _require(estimator: _DiagAtt, name: str, rule: str, holds) -> None:
         raise ValueError(f"{name} must be {rule}, got {value!r}.")
 
 
-def _check_heads(estimator: _DiagAtt, rows: RaggedRows) -> None:
+def _check_heads(estimator: _DiagAtt, rows: RaggedRows | RowStore) -> None:
     heads = estimator.n_heads
     if isinstance(heads, str) and heads == "auto":
         return
@@ -71,11 +72,13 @@ def _check_heads(estimator: _DiagAtt, rows: RaggedRows) -> None:
         check_lengths(rows, int(max(tried)), "lower n_heads, drop short samples, or set ")
 
 
-def check_lengths(rows: RaggedRows, heads: int, advice: str = "drop short samples, or fit with "):
+def check_lengths(
+    rows: RaggedRows | RowStore, heads: int, advice: str = "drop short samples, or fit with "
+):
     """Refuse samples that have fewer rows than heads that need distinct rows."""
-    if heads > rows.lengths.min():
-        short = int(np.argmax(rows.lengths < heads))
+    short, length = rows.shortest()
+    if heads > length:
         raise ValueError(
             f"n_heads={heads} heads need {heads} distinct rows, but sample {short} has "
-            f"{rows.lengths[short]}: {advice}coupling='independent'."
+            f"{length}: {advice}coupling='independent'."
         )

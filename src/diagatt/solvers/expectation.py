@@ -64,6 +64,19 @@ class Expected:
     held: RowMoments | None = None  # what this head takes from rows that earlier heads left
     responsibilities: list[Tensor] = field(default_factory=list)  # blocks of (rows, R), if kept
 
+    def sums(self) -> list[Tensor]:
+        """What adds up over parts of the data."""
+        numbers = [self.log_likelihood, self.loss, self.dispersion]
+        tensors = [self.xx, self.xc, self.gradient, self.moments, self.score_square]
+        return [torch.tensor(numbers, dtype=torch.float64, device=self.xx.device), *tensors]
+
+    @classmethod
+    def of_sums(cls, sums: list[Tensor]) -> Expected:
+        """Back from `sums`."""
+        numbers, xx, xc, gradient, moments, score_square = sums
+        value, loss, dispersion = numbers.tolist()
+        return cls(value, xx, xc, loss, dispersion, gradient, moments, score_square)
+
 
 class Expectation:
     """The E-step for one problem.
@@ -85,6 +98,10 @@ class Expectation:
         longest = max(rows.stop - rows.start for _, rows in self.blocks)
         self.buffer = problem.values.new_empty(max(longest, 1), problem.n_features)
         self.bounded = problem.family.curvature_bound() is not None
+
+    def context_moments(self) -> Tensor:
+        """Σ w c̃ c̃ᵀ, (q, q)."""
+        return (self.context.T @ (self.problem.weights[:, None] * self.context)).double()
 
     def totals(self, log_prior: Tensor | None = None) -> RowMoments:
         """Moments of all rows, weighted by their sample's weight (and by a prior of each row)."""
@@ -221,11 +238,12 @@ class Expectation:
         xx, xb = x.T @ scaled, scaled.T @ beside  # (d, d), (d, q + m)
         sums.xx[0] += xx
         sums.xc[0] += xb[:, :q]
-        sums.loss += float((rw[:, 0] * family.loss(y, z)).sum())
-        sums.dispersion += float((rw[:, 0] * family.dispersion(y, z)).sum())
+        sums.loss += float((rw[:, 0] * family.loss(y, z)).sum(dtype=torch.float64))
+        sums.dispersion += float((rw[:, 0] * family.dispersion(y, z)).sum(dtype=torch.float64))
         gradient, D = family.gradient(y, z), beside[:, q:]
         slope = rw * gradient  # (B, K)
-        sums.gradient += torch.cat([x, D], dim=1).T @ slope
+        # In float64: at the optimum large terms cancel, and the intercept may be small.
+        sums.gradient += torch.cat([x, D], dim=1).double().T @ slope.double()
         if self.bounded:
             sums.moments += _bordered(xx, xb[:, q:], (D * rw).T @ D)
         else:

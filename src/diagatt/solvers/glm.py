@@ -5,10 +5,14 @@ Given pooled rows, diagonalized attention is a GLM in (V, b); so is a model of o
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from diagatt.families import Family
+from diagatt.solvers.problem import Problem
+from diagatt.solvers.stored import AnyProblem
 
 OVERFLOW = (
     "the squares of the features overflow: standardize the rows, for example with scikit-learn's "
@@ -57,16 +61,54 @@ def fit_glm(
     """
     F, y, w = features.double(), y.double(), weights.double()
     w, ridge = w / w.sum(), penalty.double()[:, None]
-    beta = F.new_zeros(F.shape[1], n_outputs) if start is None else start.double()
 
     def objective(beta: Tensor) -> Tensor:
         return (w * family.loss(y, F @ beta)).sum() + 0.5 * (ridge * beta.square()).sum()
 
+    def derivatives(beta: Tensor) -> tuple[Tensor, Tensor]:
+        gradient, hessian = _slopes(family, F, y, w, beta)
+        return gradient + ridge * beta, hessian + _diagonal(ridge, n_outputs)
+
+    beta = F.new_zeros(F.shape[1], n_outputs) if start is None else start.double()
+    return _newton(objective, derivatives, beta, max_steps, tolerance)
+
+
+def fit_glm_in_passes(
+    problem: AnyProblem,
+    features: Callable[[Problem], Tensor],
+    penalty: Tensor,
+    start: Tensor | None = None,
+    max_steps: int = 100,
+    tolerance: float = 1e-11,
+) -> Tensor:
+    """Minimize what `fit_glm` minimizes; `features` gives those of a part, a pass adds them up."""
+    family, K = problem.family, problem.n_outputs
+    ridge = penalty.double()[:, None]
+    beta = ridge.new_zeros(len(ridge), K) if start is None else start.double()
+
+    def objective(beta: Tensor) -> Tensor:
+        def losses(part: Problem) -> list[Tensor]:
+            z = features(part).double() @ beta
+            return [(part.weights.double() * family.loss(part.y.double(), z)).sum()]
+
+        loss = problem.total(losses)[0] / problem.total_weight
+        return loss + 0.5 * (ridge * beta.square()).sum()
+
+    def derivatives(beta: Tensor) -> tuple[Tensor, Tensor]:
+        def slopes(part: Problem) -> tuple[Tensor, Tensor]:
+            w = part.weights.double() / problem.total_weight
+            return _slopes(family, features(part).double(), part.y.double(), w, beta)
+
+        gradient, hessian = problem.total(slopes)
+        return gradient + ridge * beta, hessian + _diagonal(ridge, K)
+
+    return _newton(objective, derivatives, beta, max_steps, tolerance)
+
+
+def _newton(objective, derivatives, beta: Tensor, max_steps: int, tolerance: float) -> Tensor:
     value = objective(beta)
     for _ in range(max_steps):
-        z = F @ beta
-        gradient = F.T @ (w[:, None] * family.gradient(y, z)) + ridge * beta  # (P, K)
-        hessian = _hessian(F, w[:, None, None] * family.curvature(y, z), ridge)
+        gradient, hessian = derivatives(beta)  # (P, K), (P·K, P·K)
         if not bool(torch.isfinite(hessian).all()):
             raise DivergedError(OVERFLOW)
         step = -_solve(hessian, gradient.flatten()).reshape(beta.shape)
@@ -86,12 +128,22 @@ def fit_glm(
     return beta
 
 
-def _hessian(F: Tensor, curvature: Tensor, ridge: Tensor) -> Tensor:
+def _slopes(family: Family, F: Tensor, y: Tensor, w: Tensor, beta: Tensor):
+    """Gradient (P, K) and Hessian (P·K, P·K) of the weighted loss."""
+    z = F @ beta
+    gradient = F.T @ (w[:, None] * family.gradient(y, z))
+    return gradient, _hessian(F, w[:, None, None] * family.curvature(y, z))
+
+
+def _diagonal(ridge: Tensor, n_outputs: int) -> Tensor:
+    return torch.diag(ridge.expand(len(ridge), n_outputs).flatten())
+
+
+def _hessian(F: Tensor, curvature: Tensor) -> Tensor:
     P, K = F.shape[1], curvature.shape[1]
     blocks = [[F.T @ (curvature[:, a, b, None] * F) for b in range(K)] for a in range(K)]
     hessian = torch.stack([torch.stack(line, dim=1) for line in blocks], dim=1)  # (P, K, K, P)
-    hessian = hessian.permute(0, 1, 3, 2).reshape(P * K, P * K)
-    return hessian + torch.diag(ridge.expand(P, K).flatten())
+    return hessian.permute(0, 1, 3, 2).reshape(P * K, P * K)
 
 
 def _solve(matrix: Tensor, right: Tensor) -> Tensor:

@@ -10,12 +10,13 @@ from diagatt.solvers.adam import AdamRun
 from diagatt.solvers.checkpoint import Checkpoint
 from diagatt.solvers.lbfgs import fit_lbfgs
 from diagatt.solvers.problem import Problem
+from diagatt.solvers.stored import AnyProblem
 from diagatt.solvers.training import GradientSettings, entry, fit_values, risk
 
 
 def fit_gradient(
     module: DiagonalAttention,
-    problem: Problem,
+    problem: AnyProblem,
     settings: GradientSettings,
     seed: int,
     checkpoint: Checkpoint | None = None,
@@ -35,5 +36,7 @@ def fit_gradient(
         fit_values(module, problem, settings.ridge)
         return [entry(1, risk(module, problem))]
     if settings.chosen_optimizer(problem, module) == "lbfgs":
+        if not isinstance(problem, Problem):
+            raise ValueError("optimizer='lbfgs' needs all rows in memory: use 'adam' for a store.")
         return fit_lbfgs(module, problem, settings)
     return AdamRun(module, problem, settings, seed, checkpoint).run()

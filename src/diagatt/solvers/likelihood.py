@@ -8,16 +8,23 @@ family. The fitted scores need no response: they are diagonalized attention.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import torch
 from torch import Tensor
 
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.progress import progress_bar
 from diagatt.solvers.expectation import Expectation, Expected, ResponseModel
-from diagatt.solvers.problem import Problem
 from diagatt.solvers.row_model import RowModel, RowMoments, estimate_row_model
+from diagatt.solvers.stored import AnyProblem
+from diagatt.solvers.stored_expectation import StoredExpectation
+
+if TYPE_CHECKING:
+    from diagatt.solvers.diary import Diary
+
+E = TypeVar("E", Expectation, StoredExpectation)
 
 # The residual variance is not believed to be smaller than this part of the response's.
 LEAST_PHI = 1e-4
@@ -45,6 +52,20 @@ class LatentRows:
     rows: RowModel
     response: ResponseModel
 
+    def tensors(self) -> dict[str, Tensor]:
+        """All parameters, for a file or another process."""
+        rows, response = self.rows, self.response
+        phi = torch.tensor(response.phi, dtype=torch.float64, device=rows.A.device)
+        parts = {"A": rows.A, "C": rows.C, "value": response.value, "shared": response.shared}
+        return {**parts, "phi": phi}
+
+    @classmethod
+    def of(cls, tensors: dict[str, Tensor]) -> LatentRows:
+        """Back from `tensors`."""
+        t = tensors
+        response = ResponseModel(t["value"], t["shared"], float(t["phi"]))
+        return cls(RowModel(t["A"], t["C"]), response)
+
 
 @dataclass
 class LikelihoodFit:
@@ -57,7 +78,22 @@ class LikelihoodFit:
     standard_errors: Tensor | None = None  # (R·d + m,)
 
 
-class EM:
+@dataclass
+class EMState:
+    """Where EM is, before an E-step."""
+
+    model: LatentRows
+    schedule: list[float]  # λ of the next iterations
+    step: float = 1.0
+    best: float = -math.inf  # log-likelihood of `kept`
+    kept: LatentRows | None = None
+    expected: Expected | None = None  # E-step of `kept`
+    last: float = -math.inf
+    is_done: bool = False
+    history: list[dict[str, float]] = field(default_factory=list)
+
+
+class EM(Generic[E]):
     """EM on one problem, for all heads together or for one head beside earlier ones.
 
     Parameters
@@ -71,20 +107,18 @@ class EM:
 
     def __init__(
         self,
-        expectation: Expectation,
+        expectation: E,
         settings: LikelihoodSettings,
         log_prior: Tensor | None = None,
         offset: Tensor | None = None,
     ) -> None:
-        self.expectation, self.settings = expectation, settings
+        self.expectation: E = expectation
+        self.settings = settings
         self.log_prior, self.offset = log_prior, offset
         self.total = expectation.totals(log_prior)
-        problem = expectation.problem
-        self.weight = float(problem.weights.sum())
-        self.cc = (
-            expectation.context.T @ (problem.weights[:, None] * expectation.context)
-        ).double()
-        self.least_phi = LEAST_PHI * problem.scale
+        self.weight = expectation.problem.total_weight
+        self.cc = expectation.context_moments()
+        self.least_phi = LEAST_PHI * expectation.problem.scale
 
     def expect(self, model: LatentRows, supervision: float = 1.0, keep: bool = False) -> Expected:
         """E-step; the log-likelihood is that of all rows and, by λ, of the responses."""
@@ -146,48 +180,63 @@ class EM:
         phi = max(phi, self.least_phi)
         return ResponseModel(beta[: R * d].reshape(R, d, K), beta[R * d :], phi)
 
-    def run(self, model: LatentRows, iterations: int, supervision: list[float] | None = None):
+    def run(
+        self,
+        model: LatentRows,
+        iterations: int,
+        supervision: list[float] | None = None,
+        diary: Diary | None = None,
+    ) -> LikelihoodFit:
         """Iterate until the likelihood gains less than the tolerance a sample.
 
         Parameters
         ----------
         supervision : list of float, optional
             λ of the first iterations; 1 afterwards.
+        diary : Diary, optional
+            Where the state is kept; a run goes on from it.
 
         Returns
         -------
         LikelihoodFit
             The likelihood never falls at λ = 1: a Newton step that lowers it is halved.
         """
-        schedule = list(supervision or [])
-        history: list[dict[str, float]] = []
-        step, best, kept, last = 1.0, -torch.inf, None, -torch.inf
+        now = EMState(model, list(supervision or []))
+        if diary is not None:
+            now = diary.read() or now
+        problem = self.expectation.problem
+        with problem.pass_bar("EM", self.settings.verbose) as advance:
+            while len(now.history) < iterations and not now.is_done:
+                self._iterate(now)
+                advance(f"iteration {len(now.history)}, log-likelihood {now.last:.6g}")
+                if diary is not None:
+                    diary.write(now)
+        if now.kept is None:
+            return LikelihoodFit(now.model, self.expect(now.model).log_likelihood, now.history)
+        return LikelihoodFit(now.kept, now.best, now.history)
+
+    def _iterate(self, now: EMState) -> None:
+        """One E-step at the present model, then the M-step that its likelihood allows."""
         enough = self.settings.gain_tolerance * self.weight
-        with progress_bar("EM", None, self.settings.verbose) as advance:
-            for iteration in range(iterations):
-                strength = schedule.pop(0) if schedule else 1.0
-                expected = self.expect(model, strength)
-                value = expected.log_likelihood
-                advance(f"log-likelihood {value:.6g}")
-                history.append({"iteration": iteration + 1, "log_likelihood": value})
-                if strength == 1.0:
-                    slack = 1e-9 * abs(value)
-                    if kept is not None and not value >= best - slack and step > 1e-3:
-                        model, expected = kept
-                        step /= 2
-                    else:
-                        gain = value - best
-                        best, kept = value, (model, expected)
-                        if gain < enough and step == 1.0:
-                            break
-                        step = min(1.0, 2 * step)
-                elif value - last < enough:  # this λ has nothing more to say
-                    schedule = [s for s in schedule if s > strength]
-                last = value
-                model = self.maximize(expected, model.response, step)
-        if kept is None:
-            return LikelihoodFit(model, self.expect(model).log_likelihood, history)
-        return LikelihoodFit(kept[0], best, history)
+        strength = now.schedule.pop(0) if now.schedule else 1.0
+        model, expected = now.model, self.expect(now.model, strength)
+        value = expected.log_likelihood
+        now.history.append({"iteration": len(now.history) + 1, "log_likelihood": value})
+        if strength == 1.0:
+            slack = 1e-9 * abs(value)
+            if now.kept is not None and not value >= now.best - slack and now.step > 1e-3:
+                model, expected = now.kept, now.expected or self.expect(now.kept)
+                now.step /= 2
+            else:
+                gain = value - now.best
+                now.best, now.kept, now.expected = value, model, expected
+                now.is_done = gain < enough and now.step == 1.0
+                now.step = min(1.0, 2 * now.step)
+        elif value - now.last < enough:  # this λ has nothing more to say
+            now.schedule = [s for s in now.schedule if s > strength]
+        now.last = value
+        if not now.is_done:
+            now.model = self.maximize(expected, model.response, now.step)
 
 
 def value_standard_errors(em: EM, model: LatentRows) -> Tensor | None:
@@ -211,18 +260,19 @@ def value_standard_errors(em: EM, model: LatentRows) -> Tensor | None:
 
 
 @torch.no_grad()
-def to_module(model: LatentRows, problem: Problem, settings: LikelihoodSettings):
+def to_module(model: LatentRows, problem: AnyProblem, settings: LikelihoodSettings):
     """The fitted model as ordinary parameters of diagonalized attention."""
     heads = model.rows.n_heads
     module = DiagonalAttention(
         problem.n_features,
         heads,
         problem.n_outputs,
-        problem.covariates.shape[1],
+        problem.n_covariates,
         score_form=settings.score_form,
         coupling=settings.coupling,
-    ).to(problem.values)
-    module.query_key.set_matrix(model.rows.query_key(settings.score_form).to(problem.values))
+    ).to(problem.device, problem.dtype)
+    query_key = model.rows.query_key(settings.score_form)
+    module.query_key.set_matrix(query_key.to(module.value))
     module.value.copy_(model.response.value)
     module.intercept.copy_(model.response.shared[0])
     module.covariate.copy_(model.response.shared[1:])

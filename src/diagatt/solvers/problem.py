@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from diagatt.distributed import Group
 from diagatt.families import Family
+from diagatt.progress import progress_bar
 from diagatt.segments import segment_max, segment_sum, spread
 
 
@@ -51,6 +56,41 @@ class Problem:
         return self.values.shape[1]
 
     @property
+    def n_rows(self) -> int:
+        """Rows of all samples."""
+        return len(self.values)
+
+    @property
+    def n_covariates(self) -> int:
+        """Shared covariates, q."""
+        return self.covariates.shape[1]
+
+    @property
+    def shortest(self) -> int:
+        """Rows of the shortest sample."""
+        return int(self.offsets.diff().min())
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of rows."""
+        return self.values.dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tensors are."""
+        return self.values.device
+
+    @cached_property
+    def total_weight(self) -> float:
+        """Σ w."""
+        return float(self.weights.sum())
+
+    @property
+    def most_in_memory(self) -> int:
+        """Samples that `take` can hold: all."""
+        return self.n_samples
+
+    @property
     def has_one_row_samples_only(self) -> bool:
         """Whether attention has nothing to choose and the model is a plain GLM."""
         return len(self.values) == self.n_samples
@@ -80,6 +120,8 @@ class Problem:
             covariates=self.covariates[samples],
         )
 
+    load = take  # of a store, `take` may leave many samples where they are
+
     def drop_rows(self, share: float, generator: torch.Generator) -> Problem:
         """Leave out each row with probability `share`; every sample keeps at least one."""
         luck = torch.rand(len(self.values), 1, generator=generator).to(self.values.device)
@@ -88,6 +130,53 @@ class Problem:
         lengths = segment_sum(keep.to(torch.float64), self.offsets).long()
         offsets = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
         return replace(self, values=self.values[keep], offsets=offsets)
+
+    def digest(self) -> bytes:
+        """Digest of the data: everything but rows, and a sample of those."""
+        digest = hashlib.sha256()
+        rows = self.values[:: max(1, len(self.values) // 1000)]
+        for tensor in (self.offsets, self.y, self.weights, self.covariates, rows):
+            digest.update(tensor.cpu().numpy().tobytes())
+        return digest.digest()
+
+    @property
+    def group(self) -> Group:
+        """The processes that share these samples: this one alone."""
+        return Group()
+
+    def total(self, terms: Callable[[Problem], Sequence[Tensor]], ahead: int = 1) -> list[Tensor]:
+        """Sums over all samples, in float64; `terms` gives those of the samples it is shown."""
+        return [term.double() for term in terms(self)]
+
+    def pass_bar(self, title: str, shown: bool) -> AbstractContextManager[Callable[..., None]]:
+        """A bar of passes; call what it yields with a note after each."""
+        return progress_bar(title, None, shown)
+
+    def batches(
+        self, size: int | None, row_dropout: float, generator: torch.Generator
+    ) -> Iterator[tuple[Problem, int]]:
+        """All samples once, in random batches, with the number of samples of each."""
+        order = torch.randperm(self.n_samples, generator=generator).to(self.device)
+        for samples in order.split(self.n_samples if size is None else size):
+            batch = self.take(samples)
+            if row_dropout > 0:
+                batch = batch.drop_rows(row_dropout, generator)
+            yield batch, len(samples)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Problem]) -> Problem:
+        """Samples of several problems, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        lengths = torch.cat([part.offsets.diff() for part in parts])
+        return replace(
+            parts[0],
+            values=torch.cat([part.values for part in parts]),
+            offsets=torch.cat([lengths.new_zeros(1), lengths.cumsum(0)]),
+            y=torch.cat([part.y for part in parts]),
+            weights=torch.cat([part.weights for part in parts]),
+            covariates=torch.cat([part.covariates for part in parts]),
+        )
 
     def mean_loss(self, z: Tensor) -> Tensor:
         """Weighted mean of ℓ(y, z): the empirical risk of equation (obj)."""

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 
 from diagatt.segments import map_blocks, segment_mean, segment_sum
+from diagatt.solvers.checkpoint import Checkpoint
+from diagatt.solvers.diary import Diary
 from diagatt.solvers.expectation import Expectation, ResponseModel
 from diagatt.solvers.glm import fit_glm
 from diagatt.solvers.likelihood import (
@@ -25,6 +27,8 @@ from diagatt.solvers.likelihood import (
 )
 from diagatt.solvers.problem import Problem
 from diagatt.solvers.row_model import RowModel, context_of, gaussian_of
+from diagatt.solvers.stored import AnyProblem
+from diagatt.solvers.stored_expectation import StoredExpectation
 from diagatt.theory.moments import Moments
 from diagatt.theory.separation import SeparationError
 from diagatt.theory.start import separating_start
@@ -40,42 +44,68 @@ ROWS_FIRST = [0.0] * 8 + [0.25, 0.5, 0.75]
 
 
 def fit_likelihood(
-    problem: Problem,
+    problem: AnyProblem,
     settings: LikelihoodSettings,
     n_heads: int,
     seed: int,
     start: LatentRows | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> LikelihoodFit:
     """Fit R heads: build and rank starts on a part of the samples, refine the best on all.
 
-    With `start`, the fit of a part of these samples, nothing is built anew.
+    With `start`, the fit of a part of these samples, or a `checkpoint` that was written before,
+    nothing is built anew.
     """
     report: list[dict] = []
+    diary = None
+    if checkpoint is not None:
+        diary = Diary(checkpoint, problem, settings, n_heads, seed)
+        state = diary.read()
+        start = start if state is None else state.model
     if start is None:
         generator = np.random.default_rng(seed)
-        trial = problem
-        size = max(TRIAL_SAMPLES, TRIAL_FACTOR * problem.n_features)
-        if problem.n_samples > size:
-            chosen = np.sort(generator.choice(problem.n_samples, size, replace=False))
-            trial = problem.take(torch.from_numpy(chosen).to(problem.y.device))
+        trial = _trial(problem, generator)
         best, report = _best_start(trial, settings, n_heads, generator)
         start = best.model
-    expectation = _expectation(problem, settings)
-    em = EM(expectation, settings)
-    fit = em.run(start, settings.max_iterations)
+    em: EM
+    if isinstance(problem, Problem):
+        em = EM(_in_memory(problem, settings), settings)
+    else:
+        distinct = settings.coupling == "distinct"
+        em = EM(StoredExpectation(problem, settings.score_form, distinct), settings)
+    fit = em.run(_agreed(start, problem), settings.max_iterations, diary=diary)
     fit.starts = report
     fit.standard_errors = value_standard_errors(em, fit.model)
     return fit
 
 
-def _expectation(problem: Problem, settings: LikelihoodSettings) -> Expectation:
+def _trial(problem: AnyProblem, generator: np.random.Generator) -> Problem:
+    """Samples on which starts compete, in memory."""
+    size = max(TRIAL_SAMPLES, TRIAL_FACTOR * problem.n_features)
+    size = min(size, problem.most_in_memory)
+    chosen = np.arange(problem.n_samples)
+    if problem.n_samples > size:
+        chosen = np.sort(generator.choice(problem.n_samples, size, replace=False))
+    elif isinstance(problem, Problem):
+        return problem
+    return problem.load(torch.from_numpy(chosen).to(problem.device))
+
+
+def _agreed(start: LatentRows, problem: AnyProblem) -> LatentRows:
+    """The first process's start: rounding may differ between machines."""
+    tensors = start.tensors()
+    agreed = problem.group.agree(list(tensors.values()))
+    return LatentRows.of(dict(zip(tensors, agreed, strict=True)))
+
+
+def _in_memory(problem: Problem, settings: LikelihoodSettings) -> Expectation:
     context = context_of(problem, settings.score_form)
     return Expectation(problem, context, settings.coupling == "distinct")
 
 
 def _best_start(problem, settings, n_heads, generator) -> tuple[LikelihoodFit, list[dict]]:
     settings = replace(settings, gain_tolerance=TRIAL_TOLERANCE, verbose=False)
-    expectation = _expectation(problem, settings)
+    expectation = _in_memory(problem, settings)
     heads: list[LatentRows] = []
     report: list[dict] = []
     log_prior, offset = None, None
@@ -96,7 +126,7 @@ def _best_start(problem, settings, n_heads, generator) -> tuple[LikelihoodFit, l
     return EM(expectation, settings).run(together, REFINE_ITERATIONS), report
 
 
-def _hand_over(em: EM, model: LatentRows) -> tuple[Tensor, Tensor]:
+def _hand_over(em: EM[Expectation], model: LatentRows) -> tuple[Tensor, Tensor]:
     """What the next head must know: how far rows are free, and what is explained already."""
     problem = em.expectation.problem
     r = torch.cat(em.expect(model, keep=True).responsibilities)  # (N, 1)
@@ -112,7 +142,9 @@ def _hand_over(em: EM, model: LatentRows) -> tuple[Tensor, Tensor]:
 # ---------------------------------------------------------------------- the starts
 
 
-def _starts(em: EM, generator: np.random.Generator) -> dict[str, tuple[LatentRows, list[float]]]:
+def _starts(
+    em: EM[Expectation], generator: np.random.Generator
+) -> dict[str, tuple[LatentRows, list[float]]]:
     """Name → model and λ of the first iterations."""
     A0, C0 = gaussian_of(em.total)
     response = _pooled_response(em)
@@ -131,7 +163,7 @@ def _starts(em: EM, generator: np.random.Generator) -> dict[str, tuple[LatentRow
     return starts
 
 
-def _pooled_response(em: EM) -> ResponseModel:
+def _pooled_response(em: EM[Expectation]) -> ResponseModel:
     """GLM of mean-pooled rows: the sum of rows carries the active row's effect (β up to scale)."""
     problem = em.expectation.problem
     pooled = map_blocks(segment_mean, problem.values, problem.offsets)
@@ -158,7 +190,9 @@ def _random_active(A0: Tensor, C0: Tensor, generator: np.random.Generator):
     return A1, 1.5 * C0 + 3 * torch.outer(direction, direction)
 
 
-def _theory_covariance(em: EM, response_start: LatentRows, C0: Tensor) -> Tensor | None:
+def _theory_covariance(
+    em: EM[Expectation], response_start: LatentRows, C0: Tensor
+) -> Tensor | None:
     """Covariance whose score is the theory's separating matrix for rows that the response names."""
     expected = em.expect(response_start)
     moments = em.head_moments(expected)[0]

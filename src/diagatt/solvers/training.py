@@ -10,9 +10,10 @@ from torch import Tensor
 
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.segments import map_blocks, segment_mean, weighted_pool
-from diagatt.solvers.glm import DivergedError, fit_glm
+from diagatt.solvers.glm import DivergedError, fit_glm, fit_glm_in_passes
 from diagatt.solvers.linear import fit_penalized
 from diagatt.solvers.problem import Problem
+from diagatt.solvers.stored import AnyProblem
 
 # Rows times features up to which all samples go through L-BFGS at once.
 SMALL_DATA = 1_000_000
@@ -38,12 +39,12 @@ class GradientSettings:
     init_scale: float = 0.1
     verbose: bool = False
 
-    def penalty(self, module: DiagonalAttention, problem: Problem) -> Tensor:
+    def penalty(self, module: DiagonalAttention, problem: AnyProblem) -> Tensor:
         """Ridge on values and, in units of the loss, on scores; beside the mean loss."""
-        total = problem.weights.sum()
-        return module.penalty(self.ridge, self.score_ridge * problem.scale) / total
+        total = module.penalty(self.ridge, self.score_ridge * problem.scale)
+        return total / problem.total_weight
 
-    def chosen_optimizer(self, problem: Problem, module: DiagonalAttention) -> str:
+    def chosen_optimizer(self, problem: AnyProblem, module: DiagonalAttention) -> str:
         """Resolve "auto": L-BFGS where all data fit one step and nothing needs batches."""
         needs_batches = module.projects or self.row_dropout > 0 or self.validation_fraction > 0
         if self.optimizer == "lbfgs" and needs_batches:
@@ -53,12 +54,12 @@ class GradientSettings:
             )
         if self.optimizer != "auto":
             return self.optimizer
-        small = problem.values.numel() <= SMALL_DATA
-        return "lbfgs" if small and not needs_batches else "adam"
+        in_memory = isinstance(problem, Problem) and problem.values.numel() <= SMALL_DATA
+        return "lbfgs" if in_memory and not needs_batches else "adam"
 
 
 def initialize(
-    module: DiagonalAttention, problem: Problem, settings: GradientSettings, seed: int
+    module: DiagonalAttention, problem: AnyProblem, settings: GradientSettings, seed: int
 ) -> None:
     """Draw W; start the values at zero, or at the GLM of mean-pooled rows shared by all heads."""
     generator = torch.Generator().manual_seed(seed)
@@ -70,34 +71,37 @@ def initialize(
 @torch.no_grad()
 def fit_values(
     module: DiagonalAttention,
-    problem: Problem,
+    problem: AnyProblem,
     ridge: float,
     start_from_zero: bool = False,
     max_steps: int = 100,
 ) -> None:
     """Solve the convex part (V, b) for the present W by Newton's method, in place."""
-    if start_from_zero:  # W plays no part yet
-        pooled = map_blocks(segment_mean, problem.values, problem.offsets)[:, None]  # (n, 1, d)
-    else:
-
-        def pool(values: Tensor, offsets: Tensor) -> Tensor:
-            return weighted_pool(module.attention(values, offsets), values, offsets)
-
-        pooled = map_blocks(pool, problem.values, problem.offsets)  # (n, R, d)
-    (n, heads, d), K = pooled.shape, module.n_outputs
+    heads, d, K = 1 if start_from_zero else module.n_heads, module.n_features, module.n_outputs
     is_wide = heads * d * K > NEWTON_COEFFICIENTS
     if is_wide and not problem.has_one_row_samples_only:  # where attention trains, V does too
         return
-    ones, Z = pooled.new_ones(n, 1), problem.covariates
-    features = torch.cat([pooled.reshape(n, -1), ones, Z], dim=1)
-    penalty = torch.zeros(features.shape[1], dtype=torch.float64, device=features.device)
-    penalty[: heads * d] = ridge / problem.weights.sum()
-    start = None
+
+    def features(part: Problem) -> Tensor:  # (n, R·d + 1 + q)
+        pool = segment_mean if start_from_zero else attend  # W plays no part at the start
+        pooled = map_blocks(lambda x, o: pool(x, o).flatten(1), part.values, part.offsets)
+        return torch.cat([pooled, pooled.new_ones(len(pooled), 1), part.covariates], dim=1)
+
+    def attend(values: Tensor, offsets: Tensor) -> Tensor:  # (n, R, d)
+        return weighted_pool(module.attention(values, offsets), values, offsets)
+
+    penalty = torch.zeros(heads * d + 1 + problem.n_covariates, dtype=torch.float64)
+    penalty[: heads * d] = float(ridge) / problem.total_weight
+    penalty, start = penalty.to(problem.device), None
     if not start_from_zero:
         parts = [module.value.reshape(-1, K), module.intercept[None], module.covariate]
         start = torch.cat(parts)
-    data = (problem.family, features.double(), problem.y, problem.weights, penalty, K)
-    beta = fit_penalized(*data) if is_wide else fit_glm(*data, start, max_steps)
+    if isinstance(problem, Problem):
+        F = features(problem).double()
+        data = (problem.family, F, problem.y, problem.weights, penalty, K)
+        beta = fit_penalized(*data) if is_wide else fit_glm(*data, start, max_steps)
+    else:
+        beta = fit_glm_in_passes(problem, features, penalty, start, max_steps)
     beta = beta.to(module.value.dtype)
     share = heads / module.n_heads  # mean pooling is the same for all heads: they share it
     module.value.copy_(share * beta[: heads * d].reshape(heads, d, K))
@@ -106,10 +110,14 @@ def fit_values(
 
 
 @torch.no_grad()
-def risk(module: DiagonalAttention, problem: Problem) -> float:
+def risk(module: DiagonalAttention, problem: AnyProblem) -> float:
     """Mean loss of equation (obj), block by block."""
-    z = map_blocks(module, problem.values, problem.offsets, problem.covariates)
-    return float(problem.mean_loss(z))
+
+    def losses(part: Problem) -> list[Tensor]:
+        z = map_blocks(module, part.values, part.offsets, part.covariates)
+        return [(part.weights * part.family.loss(part.y, z)).sum()]
+
+    return float(problem.total(losses)[0]) / problem.total_weight
 
 
 def entry(epoch: int, loss: float, validation_loss: float | None = None) -> dict[str, float]:

@@ -1,0 +1,106 @@
+"""Several processes as one: sums over all of them, and what the first one says.
+
+Under ``torchrun``, or wherever the user has called ``torch.distributed.init_process_group``, each
+process reads its own shards and the small sums are added over the wire; alone, sums are what they
+are. Every process then holds the same numbers, so all take the same decisions.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+__all__ = ["Group", "current_group", "joined"]
+
+
+@dataclass
+class Group:
+    """The processes that work together, seen from one of them.
+
+    Attributes
+    ----------
+    rank, size : int
+        Number of this process, and how many there are.
+    reductions, traffic : int
+        How often sums were exchanged, and their bytes: what goes over the wire.
+
+    Examples
+    --------
+    >>> Group().add([torch.ones(2)])
+    [tensor([1., 1.], dtype=torch.float64)]
+    """
+
+    rank: int = 0
+    size: int = 1
+    reductions: int = 0
+    traffic: int = 0
+
+    def add(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """Sums of the tensors over all processes, in float64, the same numbers everywhere."""
+        flat = torch.cat([t.detach().double().flatten() for t in tensors])
+        self.reductions += 1
+        self.traffic += flat.numel() * flat.element_size()
+        if self.size > 1:
+            dist.all_reduce(flat)
+        return _shaped(flat, tensors)
+
+    def agree(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """What the first process has; the others give tensors of the same shapes."""
+        flat = torch.cat([t.detach().double().flatten() for t in tensors])
+        if self.size > 1:
+            dist.broadcast(flat, src=0)
+        return _shaped(flat, tensors)
+
+    def share(self, content: bytes | None) -> bytes | None:
+        """Bytes that the first process has read (None if there are none), for all."""
+        if self.size == 1:
+            return content
+        device = "cuda" if dist.get_backend() == "nccl" else "cpu"
+        length = torch.tensor([-1 if content is None else len(content)], device=device)
+        dist.broadcast(length, src=0)
+        if int(length) < 0:
+            return None
+        buffer = torch.empty(int(length), dtype=torch.uint8, device=device)
+        if self.rank == 0:
+            buffer.copy_(torch.frombuffer(bytearray(content or b""), dtype=torch.uint8))
+        dist.broadcast(buffer, src=0)
+        return buffer.cpu().numpy().tobytes()
+
+
+def _shaped(flat: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
+    parts = flat.split([t.numel() for t in like])
+    return [part.reshape(t.shape) for part, t in zip(parts, like, strict=True)]
+
+
+def current_group() -> Group:
+    """The processes that ``torch.distributed`` has brought together; one, if it was not asked."""
+    if dist.is_available() and dist.is_initialized():
+        return Group(dist.get_rank(), dist.get_world_size())
+    return Group()
+
+
+@contextmanager
+def joined(device: str = "cpu") -> Iterator[Group]:
+    """Join the processes that ``torchrun`` started, for the time of the block.
+
+    Over gloo on the CPU, over nccl on graphics cards. Without torchrun there is one process, and
+    nothing to join.
+    """
+    if "TORCHELASTIC_RUN_ID" not in os.environ or dist.is_initialized():
+        yield current_group()
+        return
+    on_card = torch.device(device).type == "cuda"
+    if on_card:
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl" if on_card else "gloo")
+    try:
+        yield current_group()
+        dist.barrier()  # nobody leaves while another still needs it
+    finally:
+        dist.destroy_process_group()

@@ -1,0 +1,74 @@
+"""Estimators on stores: fitting in passes, and answers shard by shard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from functools import wraps
+from inspect import signature
+from typing import Any
+
+import numpy as np
+
+from diagatt.estimators.summary import Certainty
+from diagatt.stores import RowStore
+
+__all__ = ["READ_WHOLE", "by_shard", "check_given", "stored_classes"]
+
+# Numbers (rows times features) up to which a store is read into memory and fitted there.
+READ_WHOLE = 1_000_000
+
+
+def by_shard(method: Callable) -> Callable:
+    """Let a method of samples answer for a store: one shard after the other, put together.
+
+    Covariates are the store's, where the method takes any.
+    """
+    takes_covariates = "covariates" in signature(method).parameters
+
+    @wraps(method)
+    def answer(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(X, RowStore):
+            return method(self, X, *args, **kwargs)
+        if any(given is not None for given in (*args, *kwargs.values())):
+            raise ValueError("covariates were given beside a RowStore, which holds its own.")
+        answers = []
+        for part in X.parts():
+            beside = (part.covariates,) if takes_covariates else ()
+            answers.append(method(self, part.X, *beside))
+        return _together(answers)
+
+    return answer
+
+
+def _together(answers: list) -> Any:
+    """Lists, arrays, or certainties, one after the other."""
+    first = answers[0]
+    if isinstance(first, list):
+        return [one for answer in answers for one in answer]
+    if isinstance(first, Certainty):
+        columns = [[getattr(a, f.name) for a in answers] for f in fields(first)]
+        return Certainty(*(np.concatenate(column) for column in columns))
+    return np.concatenate(answers)
+
+
+def check_given(store: RowStore, **given: Any) -> None:
+    """Refuse responses, weights or covariates beside a store, and a store without responses."""
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(
+                f"{name} was given beside a RowStore, which holds its own: leave {name} out, or "
+                "write it into the store."
+            )
+    if not store.has_response:
+        raise ValueError(f"{store.path} holds no responses: write the store with y to fit to it.")
+
+
+def stored_classes(store: RowStore) -> np.ndarray:
+    """Classes of samples that count, sorted; shard by shard, no rows are read."""
+    found: set = set()
+    for k in range(len(store.shards)):
+        part = store.part(k)
+        y = np.asarray(part.y)
+        found |= set(np.unique(y if part.weights is None else y[part.weights > 0]).tolist())
+    return np.array(sorted(found))

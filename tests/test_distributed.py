@@ -1,0 +1,184 @@
+"""Several processes under torchrun: the same model, shared predictions, a killed rank.
+
+Run by torchrun, this file is the job itself: see `main`.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from diagatt import DiagAttClassifier, DiagAttRegressor, simulate
+from diagatt.stores import RowStore
+
+ATTRIBUTES = ("query_key_", "value_", "intercept_")
+LIKELIHOOD = {"solver": "likelihood", "random_state": 0}
+GRADIENT = {"solver": "gradient", "batch_size": 50, "max_epochs": 3, "random_state": 0}
+FITS = {
+    "likelihood": ("numbers", DiagAttRegressor, LIKELIHOOD),
+    "two heads": ("numbers", DiagAttRegressor, {**LIKELIHOOD, "n_heads": 2}),
+    "classes": ("classes", DiagAttClassifier, LIKELIHOOD),
+    "auto": ("numbers", DiagAttRegressor, {"random_state": 0}),
+    "gradient": ("numbers", DiagAttRegressor, {**GRADIENT, "row_dropout": 0.1}),
+    "held out": ("numbers", DiagAttRegressor, {**GRADIENT, "validation_fraction": 0.3}),
+    "few shards": ("few", DiagAttRegressor, LIKELIHOOD),
+    "few shards, gradient": ("few", DiagAttRegressor, GRADIENT),
+}
+
+
+def main(folder: Path) -> None:
+    """The job: fit everything; the first process saves, all say what they found."""
+    from diagatt.distributed import joined
+    from diagatt.estimators import diagonal_base
+
+    diagonal_base.READ_WHOLE = 0
+    with joined() as group:
+        found = {}
+        for name, (store, face, settings) in FITS.items():
+            model = face(**settings).fit(RowStore(folder / store))
+            found[name] = {a: np.asarray(getattr(model, a)).tolist() for a in ATTRIBUTES}
+            found[name] |= {"traffic": model.communication_, "history": model.history_}
+        path = folder / f"found-{group.size}-{group.rank}.json"
+        path.write_text(json.dumps(found))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Stores of 5 and of 2 shards."""
+    folder = tmp_path_factory.mktemp("distributed")
+    data = simulate.regression(600, p=6, d=4, seed=1)
+    X = data.X.astype(np.float64)
+    five, two = (X.nbytes / 2**20 / shards for shards in (4.5, 1.9))
+    RowStore.from_rows(folder / "numbers", X, data.y, dtype="float64", shard_mib=five)
+    labels = np.where(data.y > np.median(data.y), "high", "low")
+    RowStore.from_rows(folder / "classes", X, labels, dtype="float64", shard_mib=five)
+    few = RowStore.from_rows(folder / "few", X, data.y, dtype="float64", shard_mib=two)
+    assert len(few.shards) == 2
+    return folder
+
+
+def torchrun(processes, *command, **options):
+    """The command line of a job."""
+    run = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    settings = [f"--{k.replace('_', '-')}={v}" for k, v in options.items()]
+    return [*run, f"--nproc-per-node={processes}", *settings, *map(str, command)]
+
+
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+@pytest.fixture(scope="module")
+def found(folder):
+    """What 1, 2 and 3 processes found, rank by rank."""
+    main(folder)
+    for size in (2, 3):
+        job = torchrun(size, __file__, folder)
+        subprocess.run(job, check=True, env=ENVIRONMENT, capture_output=True, timeout=300)
+    return {
+        (size, rank): json.loads((folder / f"found-{size}-{rank}.json").read_text())
+        for size in (1, 2, 3)
+        for rank in range(size)
+    }
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_every_process_of_every_job_has_the_same_model(found, name):
+    alone = found[1, 0][name]
+    for place, others in found.items():
+        for attribute in ATTRIBUTES:
+            expected = np.asarray(alone[attribute])
+            np.testing.assert_allclose(
+                others[name][attribute],
+                expected,
+                rtol=0,
+                atol=1e-6 * np.abs(expected).max(),
+                err_msg=f"{place} {attribute}",
+            )
+        assert others[name]["traffic"]["processes"] == place[0]
+
+
+def test_traffic_does_not_depend_on_processes(found):
+    counted = [others["likelihood"]["traffic"] for others in found.values()]
+    assert len({c["bytes"] for c in counted}) == 1
+    assert len({c["reductions"] for c in counted}) == 1
+
+
+# ---------------------------------------------------------------------- commands
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A store that is not read whole, and the model of a quiet fit by one process."""
+    folder = tmp_path_factory.mktemp("large")
+    data = simulate.regression(2000, p=50, d=12, seed=0)
+    RowStore.from_rows(folder / "store", data.X, data.y, shard_mib=0.5, text=[*map(str, data.y)])
+    command = [sys.executable, "-m", "diagatt", "fit", "store", "--solver", "likelihood"]
+    options = {"cwd": folder, "env": ENVIRONMENT, "capture_output": True, "check": True}
+    subprocess.run([*command, "-o", "quiet"], **options)
+    return folder
+
+
+def test_a_job_whose_rank_dies_ends_with_the_same_model(large):
+    worker = ["-m", "diagatt", "fit", "store", "--solver", "likelihood", "-o", "killed"]
+    command = torchrun(2, *worker, max_restarts=2, monitor_interval=0.1)
+    job = subprocess.Popen(command, cwd=large, env=ENVIRONMENT, stderr=subprocess.DEVNULL)
+    while not (large / "killed.checkpoint").exists() and job.poll() is None:
+        time.sleep(0.001)
+    ranks = subprocess.run(
+        ["pgrep", "-P", str(job.pid)], capture_output=True, text=True, check=True
+    )
+    os.kill(int(ranks.stdout.split()[-1]), 9)
+    assert job.wait(timeout=120) == 0
+    quiet, killed = (DiagAttRegressor.load(large / name) for name in ("quiet", "killed"))
+    for name in ATTRIBUTES:
+        np.testing.assert_allclose(getattr(killed, name), getattr(quiet, name), rtol=1e-6)
+    assert not list(large.glob("*checkpoint*"))
+
+
+def test_processes_share_the_shards_of_a_prediction(large):
+    command = torchrun(2, "-m", "diagatt", "predict", "quiet", "store", "-o", "out")
+    subprocess.run(command, cwd=large, env=ENVIRONMENT, capture_output=True, check=True)
+    store, model = RowStore(large / "store"), DiagAttRegressor.load(large / "quiet")
+    parts = sorted((large / "out").glob("*.parquet"))
+    assert len(parts) == len(store.shards)
+    table = pq.read_table(large / "out").to_pandas().sort_values("sample")
+    np.testing.assert_array_equal(table["sample"], np.arange(len(store)))
+    np.testing.assert_allclose(table["prediction"], model.predict(store), rtol=1e-6)
+    np.testing.assert_array_equal(table[["head0_row"]], model.locate(store))
+    assert table["text"].tolist() == [
+        text for part in store.parts() for text in part.payload("text")
+    ]
+
+
+def test_parts_that_are_there_are_not_predicted_again(large):
+    from diagatt.commands.stored import predict_store
+
+    arguments = (large / "quiet", large / "store", large / "again", 64)
+    assert predict_store(*arguments) == 2000
+    first = sorted((large / "again").iterdir())
+    before = [path.stat().st_mtime_ns for path in first]
+    first[1].write_bytes(b"damaged")
+    (large / "again" / "part-09999.parquet").write_bytes(b"of a larger store")
+    predict_store(*arguments)
+    after = sorted((large / "again").iterdir())
+    assert [path.name for path in after] == [path.name for path in first]
+    kept = [path.stat().st_mtime_ns == old for path, old in zip(after, before, strict=True)]
+    assert kept == [i != 1 for i in range(len(first))]
+    assert pq.read_table(after[1]).num_rows > 0
+
+
+def test_predictions_of_a_store_are_a_folder(large):
+    from diagatt.commands.stored import predict_store
+
+    with pytest.raises(ValueError, match=r"p.csv: predictions of a store are a folder of parts"):
+        predict_store(large / "quiet", large / "store", Path("p.csv"), 64)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
