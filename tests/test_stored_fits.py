@@ -16,6 +16,7 @@ from diagatt.distributed import Group
 from diagatt.estimators import PooledRegressor, diagonal_base
 from diagatt.families import get_family
 from diagatt.modelfile import ModelFileError
+from diagatt.solvers.cost import IterationCost
 from diagatt.solvers.likelihood import EM
 from diagatt.solvers.problem import Problem
 from diagatt.solvers.stored import StoredProblem
@@ -218,6 +219,12 @@ def test_batches_do_not_depend_on_the_number_of_processes(data, store, size, row
     assert sum(count for _, count in alone) == N
 
 
+def test_one_batch_of_all_rows_must_fit(store):
+    problem = problem_of(replace_memory(store, 0.1))
+    with pytest.raises(ValueError, match=r"batch_size=None .* memory of 0.1 MiB: give a number"):
+        next(problem.batches(None, 0.0, torch.Generator()))
+
+
 def test_two_epochs_have_other_batches(store):
     problem, generator = problem_of(store), torch.Generator().manual_seed(5)
     first, second = (list(problem.batches(64, 0.0, generator)) for _ in range(2))
@@ -337,3 +344,26 @@ def test_a_progress_bar_is_shown_when_asked(store, capsys):
 def test_replacing_fields_keeps_the_group(store):
     problem = problem_of(store, group=Group(1, 3))
     assert replace(problem, chosen=None).group is problem.group
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"n_heads": 2}, {"score_form": "contextual"}, {"score_form": "quadratic"}],
+    ids=str,
+)
+def test_an_iteration_sends_what_the_cost_model_says(data, tmp_path, monkeypatch, settings):
+    rng = np.random.default_rng(0)
+    place = stored(tmp_path, *data, covariates=rng.standard_normal((N, 2)))
+    counted, expect = [], EM.expect
+
+    def counting(self, *arguments, **options):
+        group = self.expectation.problem.group
+        before = group.traffic
+        result = expect(self, *arguments, **options)
+        counted.append(group.traffic - before)
+        return result
+
+    monkeypatch.setattr(EM, "expect", counting)
+    DiagAttRegressor(solver="likelihood", random_state=0, **settings).fit(place)
+    cost = IterationCost(N * P, D, n_covariates=2, **settings)
+    assert {size for size in counted if size} == {cost.bytes_of_sums}

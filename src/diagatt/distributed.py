@@ -29,6 +29,8 @@ class Group:
         Number of this process, and how many there are.
     reductions, traffic : int
         How often sums were exchanged, and their bytes: what goes over the wire.
+    exchanged : int
+        Bytes of samples that were read in parts and put together.
 
     Examples
     --------
@@ -40,6 +42,7 @@ class Group:
     size: int = 1
     reductions: int = 0
     traffic: int = 0
+    exchanged: int = 0
 
     def add(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         """Sums of the tensors over all processes, in float64, the same numbers everywhere."""
@@ -49,6 +52,13 @@ class Group:
         if self.size > 1:
             dist.all_reduce(flat)
         return _shaped(flat, tensors)
+
+    def merge(self, tensor: Tensor) -> Tensor:
+        """The tensor of which every process has filled in a part and left the rest 0, in place."""
+        self.exchanged += tensor.numel() * tensor.element_size()
+        if self.size > 1:
+            dist.all_reduce(tensor)
+        return tensor
 
     def agree(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         """What the first process has; the others give tensors of the same shapes."""

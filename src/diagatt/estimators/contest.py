@@ -46,9 +46,7 @@ def fit_auto(
     """Choose by a held-out part, or on small data by an information criterion; refit the winner."""
     if problem.n_samples < SMALL_SAMPLE:
         return _choose_by_criterion(estimator, problem, n_heads, seed, start, keep)
-    train, held_out = next(splits(problem.n_samples, "holdout", seed))
-    train = _some(train, min(CONTEST_SAMPLES, problem.most_in_memory), [seed])
-    held_out = _some(held_out, min(HELD_OUT_SAMPLES, problem.most_in_memory), [seed, 1])
+    train, held_out = _samples_of_the_contest(problem, seed)
     part, rest = (problem.load(torch.from_numpy(s)) for s in (train, held_out))
     likelihood = fit_by_likelihood(estimator, part, n_heads, seed, keep=False)
     fits = {
@@ -80,10 +78,18 @@ def _champion(losses: dict[str, Tensor]) -> str:
     return champion
 
 
-def _some(samples: np.ndarray, most: int, seed: list[int]) -> np.ndarray:
-    if len(samples) <= most:
-        return samples
-    return np.sort(np.random.default_rng(seed).choice(samples, most, replace=False))
+def _samples_of_the_contest(problem: AnyProblem, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of the samples that contestants train on, and of those they are compared on."""
+    trained = min(CONTEST_SAMPLES, problem.most_in_memory)
+    compared = min(HELD_OUT_SAMPLES, problem.most_in_memory)
+    generator, n = np.random.default_rng(seed), problem.n_samples
+    if n // 8 > compared:  # nothing of the length of n is made
+        drawn = generator.choice(n, trained + compared, replace=False)
+        return np.sort(drawn[:trained]), np.sort(drawn[trained:])
+    train, held_out = next(splits(n, "holdout", seed))
+    if len(train) > trained:
+        train = np.sort(generator.choice(train, trained, replace=False))
+    return train, held_out
 
 
 def _agreed(winner: str, names: list[str], problem: AnyProblem) -> str:

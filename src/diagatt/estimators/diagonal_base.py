@@ -209,6 +209,7 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
             "processes": problem.group.size,
             "reductions": problem.group.reductions,
             "bytes": problem.group.traffic,
+            "sample_bytes": problem.group.exchanged,
         }
 
     def _warn_if_uniform(self) -> None:

@@ -68,7 +68,7 @@ def stored_classes(store: RowStore) -> np.ndarray:
     """Classes of samples that count, sorted; shard by shard, no rows are read."""
     found: set = set()
     for k in range(len(store.shards)):
-        part = store.part(k)
-        y = np.asarray(part.y)
-        found |= set(np.unique(y if part.weights is None else y[part.weights > 0]).tolist())
+        shard = store.select([k])  # columns alone are read, and verified
+        y, weights = np.asarray(shard.responses()), shard.weights()
+        found |= set(np.unique(y if weights is None else y[weights > 0]).tolist())
     return np.array(sorted(found))

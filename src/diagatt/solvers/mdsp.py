@@ -33,7 +33,6 @@ class MDSPSettings:
     alpha: float = 0.1
     max_steps: int = 1000
     step_size: float | None = None
-    start_step: float | None = None
     tolerance: float = 1e-6
 
 
@@ -61,6 +60,29 @@ def separation_prox(u: Tensor, gamma: Tensor, threshold: Tensor) -> tuple[Tensor
     envelope_zero = (cut_zero * (u - 0.5 * cut_zero)).sum(dim=1)
     to_gamma = envelope_gamma < envelope_zero
     return torch.where(to_gamma[:, None], u - cut_gamma, u - cut_zero), to_gamma
+
+
+def early_rule(problem: Problem) -> tuple[float, float]:
+    r"""How far the paper's fits seem to have gone, and how far from 0 they seem to have started.
+
+    Steps of together the length T, from centres drawn from :math:`N(0, σ^2)` and held still:
+
+    .. math:: T = 0.0096\, \frac{s \sqrt{pd}}{n^{1/3}} \Big/ \frac1n \sum_i ‖X_i‖^2,
+              \qquad σ = 0.2457 \sqrt{\frac{d}{np}},
+
+    p being the mean number of rows and s the root mean square of y, 1 for classes. Both constants
+    and the form were read off the published tables; nothing derives them.
+
+    Returns
+    -------
+    float, float
+        T and σ.
+    """
+    n, p, d = problem.n_samples, problem.n_rows / problem.n_samples, problem.n_features
+    s = 1.0 if problem.family.classifies else float(problem.y.double().square().mean().sqrt())
+    mean_square = float(problem.values.square().sum(dim=1).double().sum()) / n
+    length = 0.0096 * s * (p * d) ** 0.5 / n ** (1 / 3) / max(mean_square, 1e-30)
+    return length, 0.2457 * (d / (n * p)) ** 0.5
 
 
 class MDSPFit:
@@ -156,9 +178,7 @@ class MDSPFit:
         for rows in self._blocks():
             lines = (problem.values[rows][:, :, None] * slope[rows][:, None]).flatten(1)
             pooled.index_add_(0, self.position[rows], lines)
-        step = self.settings.start_step
-        step = 1 / max(mean_lipschitz, 1e-30) if step is None else step
-        return -step * pooled / problem.n_samples
+        return -pooled / (problem.n_samples * max(mean_lipschitz, 1e-30))
 
     def _measure(self) -> tuple[Tensor, Tensor]:
         """Linear predictors ⟨X_i, C_i⟩, (n, K), and Σ_j min{‖C_ij − γ_j‖₁, ‖C_ij‖₁}, (n,)."""

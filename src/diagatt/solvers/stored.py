@@ -21,13 +21,14 @@ from torch import Tensor
 from diagatt.distributed import Group, current_group
 from diagatt.families import Family
 from diagatt.progress import progress_bar
+from diagatt.segments import spread
 from diagatt.solvers.problem import Problem
 
 if TYPE_CHECKING:
     from diagatt.stores import RowStore, StoredPart
 
-# Part of the store's memory that samples taken from it, or a window of shards, may fill.
-TAKEN, WINDOW = 0.25, 0.5
+# Part of the store's memory that samples taken from it may fill.
+TAKEN = 0.25
 
 CPU = torch.device("cpu")
 Encode = Callable[[np.ndarray], np.ndarray]
@@ -106,8 +107,8 @@ class StoredProblem:
     def scale(self) -> float:
         """Size of the loss, as of `Problem`: the family's, of mean and variance."""
         mean = self._mean(lambda y: y)
-        spread = self._mean(lambda y: (y - mean) ** 2) ** 0.5
-        two = torch.tensor([mean - spread, mean + spread], dtype=torch.float64)
+        deviation = self._mean(lambda y: (y - mean) ** 2) ** 0.5
+        two = torch.tensor([mean - deviation, mean + deviation], dtype=torch.float64)
         return self.family.scale(two, torch.ones(2, dtype=torch.float64))
 
     def _mean(self, function: Callable[[Tensor], Tensor]) -> float:
@@ -133,15 +134,15 @@ class StoredProblem:
 
     def parts(self, ahead: int = 1) -> Iterator[Problem]:
         """Problems of this process's shards; the rows of the next `ahead` are read meanwhile."""
-        own = [k for k in self._own(range(len(self.counts))) if self.counts[k]]
+        own = [k for k in self.own(range(len(self.counts))) if self.counts[k]]
         stream = self.store.parts(own, ahead=ahead) if ahead else map(self.store.part, own)
         for part in stream:
-            yield self._problem(part)
+            yield self.problem_of(part)
 
     @contextmanager
     def pass_bar(self, title: str, shown: bool) -> Iterator[Callable[[str], None]]:
         """A bar that every pass fills shard by shard; yields what writes a note beside it."""
-        own = self._own(range(len(self.counts)))
+        own = self.own(range(len(self.counts)))
         with progress_bar(title, len(own), shown) as advance:
             self.watchers.append(advance)
             try:
@@ -163,7 +164,7 @@ class StoredProblem:
             for advance in self.watchers:
                 advance()
         if sums is None:  # a process without shards adds nothing, in the right shapes
-            sums = [torch.zeros_like(term) for term in terms(self._nobody())]
+            sums = [torch.zeros_like(term) for term in terms(self.nobody())]
         return self.group.add(sums)
 
     def take(self, samples: Tensor) -> Problem | StoredProblem:
@@ -176,8 +177,17 @@ class StoredProblem:
         return replace(self, chosen=chosen)
 
     def load(self, samples: Tensor) -> Problem:
-        """These samples, in memory, in this order."""
-        return self._problem(self.store.take(self._numbers(samples)))
+        """These samples, in memory, in this order.
+
+        Every process reads those of its own shards; then they are put together.
+        """
+        numbers = self._numbers(samples)
+        if self.group.size == 1:
+            return self.problem_of(self.store.take(numbers))
+        shard = np.searchsorted(self.store.starts, numbers, side="right") - 1
+        mine = shard % self.group.size == self.group.rank
+        own = self.problem_of(self.store.take(numbers[mine])) if mine.any() else self.nobody()
+        return _merged(own, torch.from_numpy(mine).to(self.device), self.group)
 
     def _numbers(self, samples: Tensor) -> np.ndarray:
         """Numbers of our samples in the store."""
@@ -187,10 +197,11 @@ class StoredProblem:
         inside = [start + c for start, c in zip(self.store.starts, self.chosen, strict=True)]
         return np.concatenate(inside)[numbers]
 
-    def _own(self, shards: Sequence[int]) -> list[int]:
+    def own(self, shards: Sequence[int]) -> list[int]:
+        """Those of some shards that this process reads."""
         return list(shards[self.group.rank :: self.group.size])
 
-    def _problem(self, part: StoredPart) -> Problem:
+    def problem_of(self, part: StoredPart) -> Problem:
         """Rows, responses, weights and covariates as tensors; rows in place, if of that type."""
         values, offsets = part.X.to_torch(self.device, self.dtype)
         n = len(part.X)
@@ -203,53 +214,38 @@ class StoredProblem:
             return problem
         return problem.take(torch.from_numpy(self.chosen[part.shard]).to(self.device))
 
-    def _nobody(self) -> Problem:
+    def nobody(self) -> Problem:
         """One sample that does not count."""
-        sample = self._problem(self.store.take(np.array([0])))
+        sample = self.problem_of(self.store.take(np.array([0])))
         return replace(sample, weights=torch.zeros_like(sample.weights))
-
-    # ------------------------------------------------------------------ batches
 
     def batches(
         self, size: int | None, row_dropout: float, generator: torch.Generator
     ) -> Iterator[tuple[Problem, int]]:
-        """All samples once, in random batches: this process's part, and the size of the whole.
+        """All samples once, in random batches: this process's part, and the size of the whole."""
+        from diagatt.solvers.stored_batches import window_batches
 
-        Shards come in random order, a window of them at a time; a batch takes some samples of
-        every shard of the window. So batches do not depend on the number of processes.
-        """
-        seed = int(torch.randint(2**62, (), generator=generator))
-        order = np.random.default_rng(seed).permutation(np.flatnonzero(self.counts))
-        largest = max(shard.bytes for shard in self.store.shards)
-        width = max(1, int(WINDOW * self.store.memory * 2**20 / (2 * largest)))
-        windows = [order[i : i + width].tolist() for i in range(0, len(order), width)]
-        own = [self._own(window) for window in windows]
-        stream = self.store.parts([k for mine in own for k in mine], ahead=width)
-        for window, mine in zip(windows, own, strict=True):
-            parts = {k: self._problem(next(stream)) for k in mine}
-            yield from self._window(window, parts, size, row_dropout, seed)
-
-    def _window(self, window, parts, size, row_dropout, seed) -> Iterator[tuple[Problem, int]]:
-        counts = [self.counts[k] for k in window]
-        steps = 1 if size is None else -(-sum(counts) // size)
-        luck = {k: _generator(seed, k) for k in parts}
-        pieces = {
-            k: torch.randperm(part.n_samples, generator=luck[k]).tensor_split(steps)
-            for k, part in parts.items()
-        }
-        for step in range(steps):
-            taken = []
-            for k, part in parts.items():
-                if len(pieces[k][step]):
-                    batch = part.take(pieces[k][step].to(self.device))
-                    taken.append(batch.drop_rows(row_dropout, luck[k]) if row_dropout else batch)
-            batch = Problem.joined(taken) if taken else self._nobody()
-            yield batch, sum(count // steps + (step < count % steps) for count in counts)
+        return window_batches(self, size, row_dropout, generator)
 
 
-def _generator(*seeds: int) -> torch.Generator:
-    state = np.random.SeedSequence(seeds).generate_state(1, np.uint64)
-    return torch.Generator().manual_seed(int(state[0] >> 1))
+def _merged(own: Problem, mine: Tensor, group: Group) -> Problem:
+    """Samples of all processes in one problem; `mine`, (n,) bool, says which of them are ours."""
+
+    def everyone(ours: Tensor, places: Tensor) -> Tensor:
+        whole = ours.new_zeros(len(places), *ours.shape[1:])
+        whole[places] = ours[: int(places.sum())]
+        return group.merge(whole)
+
+    lengths = everyone(own.offsets.diff(), mine)
+    offsets = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+    return replace(
+        own,
+        values=everyone(own.values, spread(mine, offsets)),
+        offsets=offsets,
+        y=everyone(own.y, mine),
+        weights=everyone(own.weights, mine),
+        covariates=everyone(own.covariates, mine),
+    )
 
 
 AnyProblem = Problem | StoredProblem
