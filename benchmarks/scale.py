@@ -7,7 +7,8 @@ folder; ``--samples 20000`` for a quick look). Rows are those of the paper's Tab
                  rows a second, peak resident memory, agreement of all parameters;
 * ``processes``  1, 2 and 3 processes of one thread each (`torchrun`): time and agreement;
 * ``kills``      a rank, or torchrun itself, is killed at a random moment, again and again;
-* ``traffic``    bytes on the wire of a likelihood iteration as n grows.
+* ``traffic``    bytes on the wire of a likelihood iteration as n grows;
+* ``costs``      seconds of a likelihood iteration against the cost model, over N, d, R, processes.
 
 Results are kept in ``results/scale.jsonl``.
 """
@@ -23,7 +24,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +48,30 @@ def make_store(path: Path, n: int, shard_mib: float) -> None:
             writer.extend(data.X, data.y)
 
 
-def fit_and_tell(store: Path, output: Path, in_memory: bool, memory: float) -> None:
+@contextmanager
+def timed_passes() -> Iterator[list[float]]:
+    """Seconds of every likelihood pass over a store, as long as the block lasts."""
+    from diagatt.solvers.stored_expectation import StoredExpectation
+
+    seconds: list[float] = []
+    run = StoredExpectation.run
+
+    def timed(*arguments: Any, **options: Any) -> Any:
+        start = time.perf_counter()
+        result = run(*arguments, **options)
+        seconds.append(time.perf_counter() - start)
+        return result
+
+    StoredExpectation.run = timed  # type: ignore[method-assign]
+    try:
+        yield seconds
+    finally:
+        StoredExpectation.run = run  # type: ignore[method-assign]
+
+
+def fit_and_tell(
+    store: Path, output: Path, in_memory: bool, memory: float, part: float = 1.0, heads: int = 1
+) -> None:
     """Fit in this process (one of several under torchrun); write the model, time and memory."""
     import torch
 
@@ -56,30 +82,41 @@ def fit_and_tell(store: Path, output: Path, in_memory: bool, memory: float) -> N
     torch.set_num_threads(1)
     with joined() as group:
         rows = RowStore(store, memory=memory)
-        for part in rows.parts(range(group.rank, len(rows.shards), group.size)):
-            part.X.values[::1000].sum()  # from the disk, verified: the fit is what is measured
+        rows = rows.select(range(max(1, round(part * len(rows.shards)))))
+        for shard in rows.parts(range(group.rank, len(rows.shards), group.size)):
+            shard.X.values[::1000].sum()  # from the disk, verified: the fit is what is measured
         given = (rows,)
         if in_memory:
             loaded = rows.take(np.arange(len(rows)))
             given = (loaded.X, loaded.y)
-        model = DiagAttRegressor(solver="likelihood", random_state=0)
+        model = DiagAttRegressor(heads, solver="likelihood", random_state=0)
         start = time.perf_counter()
-        model.fit(*given)
+        with timed_passes() as passes:
+            model.fit(*given)
         seconds = time.perf_counter() - start
         if group.rank == 0:
             model.save(output)
             status = Path("/proc/self/status").read_text()
             peak = int(status.split("VmHWM:")[1].split()[0]) / 1024
             told = {"seconds": seconds, "peak_mib": peak, "iterations": model.n_iter_}
-            told |= {"rows": rows.n_rows, **model.communication_}
+            told |= {"rows": rows.n_rows, "features": rows.n_features, "passes": passes}
+            told |= model.communication_
             output.with_suffix(".json").write_text(json.dumps(told))
 
 
-def run_fit(folder: Path, processes: int = 1, in_memory: bool = False, memory: float = 256) -> dict:
+def run_fit(
+    folder: Path,
+    processes: int = 1,
+    in_memory: bool = False,
+    memory: float = 256,
+    part: float = 1.0,
+    heads: int = 1,
+) -> dict:
     """Fit in fresh processes of one thread each; return what they tell."""
     output = folder / f"model-{processes}{'-memory' if in_memory else ''}.safetensors"
     worker = ["-m", "benchmarks.scale", "fit", str(folder / "store"), "--output", str(output)]
     worker += ["--memory", str(memory), *(["--in-memory"] if in_memory else [])]
+    worker += ["--part", str(part), "--heads", str(heads)]
     subprocess.run([*_launcher(processes), *worker], check=True, env=_environment())
     return json.loads(output.with_suffix(".json").read_text()) | {"model": str(output)}
 
@@ -169,6 +206,47 @@ def traffic_report() -> Iterator[str]:
         )
 
 
+# ---------------------------------------------------------------------- costs
+
+
+def costs_report(folder: Path) -> Iterator[str]:
+    """Seconds of a likelihood pass, and what the cost model makes of them."""
+    from diagatt.solvers.cost import IterationCost
+
+    points = [(folder, {"part": part}) for part in (0.25, 0.5, 1.0)]
+    points += [(folder, {"processes": 2}), (folder, {"part": 0.25, "heads": 2})]
+    for d in (35, 140):
+        other = folder / f"d{d}"
+        if not (other / "store").exists():
+            other.mkdir(exist_ok=True)
+            make_other(other / "store", d)
+        points.append((other, {}))
+    for place, settings in points:
+        told = run_fit(place, **settings)
+        heads, processes = settings.get("heads", 1), settings.get("processes", 1)
+        cost = IterationCost(told["rows"], told["features"], heads, processes=processes)
+        seconds = float(np.median(told["passes"][:-1]))  # the last one is for standard errors
+        yield (
+            f"  N = {told['rows'] / 1e6:5.1f} million, d = {told['features']:3}, R = {heads}, "
+            f"{processes} process{'es' if processes > 1 else '  '}: {seconds:6.2f} s, "
+            f"{cost.flops / seconds / 1e9 / processes:5.1f} Gflop/s and "
+            f"{cost.bytes_read / seconds / 1e9 / processes:5.2f} GB/s a process, "
+            f"{cost.bytes_of_sums / 1e3:.0f} kB of sums"
+        )
+
+
+def make_other(path: Path, d: int) -> None:
+    """100 million numbers in rows of d, otherwise like those of Table 1."""
+    from diagatt.simulate import regression
+    from diagatt.stores import RowStoreWriter
+
+    population = regression(1, p=100, d=d, mu=2.0, sigma2=2.0, seed=d)
+    with RowStoreWriter(path) as writer:
+        for seed in range(10**6 // d // CHUNK + 1):
+            data = population.draw(CHUNK, seed=seed)
+            writer.extend(data.X, data.y)
+
+
 # ---------------------------------------------------------------------- kills
 
 
@@ -248,24 +326,29 @@ def _end_session(leader: int) -> None:
 def main() -> None:
     """Measure what is asked for, print it and keep it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", nargs="*", default=["memory", "processes", "kills", "traffic"])
+    everything = ["memory", "processes", "costs", "traffic", "kills"]
+    parser.add_argument("what", nargs="*", default=everything)
     parser.add_argument("--samples", type=int, default=SAMPLES)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--folder", type=Path, help="where the store is, or is to be made")
     parser.add_argument("--output", type=Path)
     parser.add_argument("--in-memory", action="store_true")
     parser.add_argument("--memory", type=float, default=256)
+    parser.add_argument("--part", type=float, default=1.0)
+    parser.add_argument("--heads", type=int, default=1)
     options = parser.parse_args()
     if options.what[0] == "fit":
-        fit_and_tell(Path(options.what[1]), options.output, options.in_memory, options.memory)
+        asked = (options.in_memory, options.memory, options.part, options.heads)
+        fit_and_tell(Path(options.what[1]), options.output, *asked)
         return
     folder = options.folder or Path(tempfile.mkdtemp())
     folder.mkdir(parents=True, exist_ok=True)
-    if {"memory", "processes"} & set(options.what) and not (folder / "store").exists():
+    if {"memory", "processes", "costs"} & set(options.what) and not (folder / "store").exists():
         make_store(folder / "store", options.samples, shard_mib=64)
     reports = {
         "memory": lambda: memory_report(folder),
         "processes": lambda: processes_report(folder),
+        "costs": lambda: costs_report(folder),
         "kills": lambda: kills_report(folder, options.kills),
         "traffic": traffic_report,
     }
