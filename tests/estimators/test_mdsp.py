@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 from diagatt import RaggedRows, simulate
 from diagatt.estimators.mdsp import MDSPClassifier, MDSPRegressor
 from diagatt.families import get_family
-from diagatt.solvers.mdsp import MDSPFit, MDSPSettings, separation_prox
+from diagatt.solvers.mdsp import MDSPFit, MDSPSettings, early_rule, separation_prox
 from diagatt.solvers.problem import Problem
 from tests.estimators.samples import ragged, responses
 
@@ -53,7 +53,7 @@ def test_prox_knows_which_side_it_took():
 @pytest.mark.parametrize("alpha", [0.01, 0.1, 1.0])
 @pytest.mark.parametrize("kind", TASKS)
 def test_objective_never_rises(kind, alpha):
-    model = model_of(kind, alpha=alpha, max_steps=60, tolerance=0.0, start_step=0.3)
+    model = model_of(kind, alpha=alpha, max_steps=60, tolerance=0.0)
     history = np.array(model.fit(X, responses(X, kind)).history_)
     assert len(history) > 5
     assert (np.diff(history) <= 1e-10 * history[:-1]).all()
@@ -108,14 +108,77 @@ def test_converged_fit_of_a_sample_does_not_depend_on_its_company():
         np.testing.assert_allclose(model.predict(X[i : i + 1], y[i : i + 1])[0], together[i])
 
 
-def test_stopped_fit_leaves_the_share_that_its_steps_say():
-    data = simulate.regression(500, p=20, d=30, seed=0)
-    model = MDSPRegressor.stopped(alpha=0.0, start_step=0.0, step_size=2e-4).fit(data.X, data.y)
-    assert model.n_iter_ == 10
-    shrink = np.array([(1 - 2e-4 * (s**2).sum()) ** 10 for s in data.X])
-    np.testing.assert_allclose(
-        data.y - model.predict(data.X, data.y), shrink * data.y, rtol=1e-3, atol=1e-3
-    )
+@pytest.mark.parametrize("steps", [1, 10])
+def test_stopped_fit_leaves_the_share_that_its_steps_say(steps):
+    """Without penalty a step of size t multiplies the residual by 1 − t‖X_i‖² and moves along X_i;
+    t is at most 1/‖X_i‖²."""
+    data = simulate.regression(300, p=6, d=5, seed=0, dtype=np.float64)
+    model = MDSPRegressor.stopped(alpha=0.0, max_steps=steps, random_state=0).fit(data.X, data.y)
+    new = data.draw(50, seed=1)
+    coefficients = model.coefficients(new.X, new.y)
+    for x, y, C in zip(new.X, new.y, coefficients, strict=True):
+        squares = (x**2).sum()
+        share = (1 - min(model.step_size_ * squares, 1)) ** steps
+        residual = y - (x * model.gamma_).sum()
+        expected = model.gamma_ + (1 - share) * residual / squares * x
+        np.testing.assert_allclose(C, expected, atol=1e-12)
+
+
+def test_stopped_fit_follows_its_rule():
+    """T·mean‖X_i‖² = 0.0096·s√(pd)/n^⅓ and γ ~ N(0, 0.2457²·d/(np)), p the mean length."""
+    rows = ragged(n=300, d=40, longest=30)
+    y = responses(rows) + 5
+    model = MDSPRegressor.stopped(random_state=0).fit(rows, y)
+    p = np.mean(rows.lengths)
+    s = np.sqrt(np.mean(y**2))
+    squares = np.mean([(x**2).sum() for x in rows])
+    length = 0.0096 * s * np.sqrt(p * 40) / 300 ** (1 / 3) / squares
+    assert model.step_size_ == pytest.approx(length / 10)
+    spread = 0.2457 * np.sqrt(40 / (300 * p))
+    assert model.gamma_.shape == (30, 40)
+    assert model.gamma_.std() == pytest.approx(spread, rel=0.06)  # 1200 draws: SD 2 %
+    assert abs(model.gamma_.mean()) < 3 * spread / np.sqrt(1200)
+
+
+@pytest.mark.parametrize(("kind", "outputs"), [("two", 1), ("three", 3)])
+def test_rule_for_classes_takes_one_for_the_scale(kind, outputs):
+    y = responses(X, kind)
+    model = MDSPClassifier.stopped(random_state=0).fit(X, y)
+    assert model.gamma_.shape == (5, 3 * outputs)
+    ones, spread = early_rule(problem_of(X, np.ones(40)))
+    assert model.step_size_ == pytest.approx(ones / 10)
+    assert early_rule(problem_of(X, 7 * np.ones(40))) == pytest.approx((7 * ones, spread))
+    assert model.predict(X, y).shape == (40,)
+
+
+def test_stopped_fit_starts_without_a_look_at_the_rows():
+    """Correlated rows tell as little: same centres, same step but for scales, same residuals."""
+    fits = []
+    for rho in (0.0, 0.6):
+        data = simulate.regression(1000, p=30, d=20, rho=rho, seed=0)
+        model = MDSPRegressor.stopped(random_state=3).fit(data.X, data.y)
+        scale = np.sqrt(np.mean(data.y**2))
+        fits.append((model.gamma_, np.std(data.y - model.predict(data.X, data.y)) / scale))
+    np.testing.assert_array_equal(fits[0][0], fits[1][0])
+    assert fits[0][1] == pytest.approx(fits[1][1], rel=0.03)
+
+
+def test_seed_decides_the_centres_and_nothing_else():
+    y = responses(X)
+    a, b, c = (MDSPRegressor.stopped(random_state=k).fit(X, y) for k in (0, 0, 1))
+    np.testing.assert_array_equal(a.gamma_, b.gamma_)
+    assert (a.gamma_ != c.gamma_).all()
+    assert a.step_size_ == c.step_size_
+
+
+@pytest.mark.parametrize("kind", TASKS)
+def test_new_samples_go_by_the_training_samples_rule(kind):
+    """Not by their own number, and not by the scale of their responses."""
+    y = responses(X, kind)
+    model = model_of(kind, stop_early=True, max_steps=10, random_state=0).fit(X, y)
+    z = model._linear_predictor(X, y)
+    alone = [model._linear_predictor(X[i : i + 1], y[i : i + 1]) for i in range(0, 40, 7)]
+    torch.testing.assert_close(torch.cat(alone), z[::7])
 
 
 def test_padding_with_zero_rows_changes_nothing():
@@ -178,7 +241,7 @@ def test_memory_stays_a_small_multiple_of_the_data():
 
     data = simulate.regression(300, p=50, d=40, seed=0)
     tracemalloc.start()
-    MDSPRegressor.stopped().fit(data.X, data.y)
+    MDSPRegressor(max_steps=10).fit(data.X, data.y)
     peak = tracemalloc.get_traced_memory()[1]  # NumPy's part: medians
     tracemalloc.stop()
     assert peak < 2 * data.X.nbytes

@@ -13,11 +13,11 @@ from torch import Tensor
 from diagatt.estimators.competitor import Competitor, CompetitorClassifier, CompetitorRegressor
 from diagatt.estimators.competitor_parameters import at_least, check_lengths
 from diagatt.localization import N_LOCATED, top_rows
-from diagatt.solvers.mdsp import MDSPFit, MDSPSettings
+from diagatt.solvers.mdsp import MDSPFit, MDSPSettings, early_rule
 from diagatt.solvers.problem import Problem
 
-#: Few, small steps from a short pooled start; both sizes were read off the paper's Tables 1 and S2.
-STOPPED = {"max_steps": 10, "step_size": 7.8e-6, "start_step": 0.0136, "tolerance": 0.0}
+#: Ten steps, all of which are made.
+STOPPED = {"stop_early": True, "max_steps": 10, "tolerance": 0.0}
 
 
 class _MDSP(Competitor):
@@ -26,24 +26,23 @@ class _MDSP(Competitor):
     _grids: ClassVar = {"alpha": (0.01, 0.1, 1.0)}
     alpha_: float
     gamma_: np.ndarray
+    step_size_: float | None
 
     def __init__(
         self,
         alpha: Any = 0.1,
         *,
         max_steps: int = 1000,
-        step_size: float | None = None,
-        start_step: float | None = None,
         tolerance: float = 1e-6,
+        stop_early: bool = False,
         n_located: int = N_LOCATED,
         selection: str | int = "holdout",
         random_state: Any = None,
     ) -> None:
         self.alpha = alpha
         self.max_steps = max_steps
-        self.step_size = step_size
-        self.start_step = start_step
         self.tolerance = tolerance
+        self.stop_early = stop_early
         self.n_located = n_located
         self.selection = selection
         self.random_state = random_state
@@ -68,18 +67,21 @@ class _MDSP(Competitor):
         super()._check_parameters()
         at_least(self, 0, "alpha", "tolerance")
         at_least(self, 1, "max_steps")
-        for name in ("step_size", "start_step"):
-            if getattr(self, name) is not None:
-                at_least(self, 0, name)
 
     def _settings(self) -> MDSPSettings:
-        names = ("max_steps", "step_size", "start_step", "tolerance")
-        return MDSPSettings(self.alpha_, **{name: getattr(self, name) for name in names})
+        return MDSPSettings(self.alpha_, self.max_steps, self.step_size_, self.tolerance)
 
     def _from_all(self, problem: Problem) -> dict[str, Any]:
         return {"n_rows_": int(problem.offsets.diff().max())}
 
     def _train(self, problem: Problem, seed: int, memo: dict) -> None:
+        if self.stop_early:  # centres that stand still learn nothing from the samples
+            length, spread = early_rule(problem)
+            self.step_size_, self.history_, self.n_iter_ = length / self.max_steps, [], 0
+            shape = self.n_rows_, problem.n_features * problem.n_outputs
+            self.gamma_ = np.random.default_rng(seed).normal(0, spread, shape)
+            return
+        self.step_size_ = None
         fit = MDSPFit(problem, self._settings()).run()
         gamma = fit.gamma.numpy()  # (p, d·K)
         missing = self.n_rows_ - len(gamma)  # held-out samples may be longer
@@ -139,7 +141,7 @@ class MDSPRegressor(_MDSP, CompetitorRegressor):
     Each sample has its own coefficients, so that `predict` and `locate` need its response: they
     fit the coefficients to it with γ kept. By default the steps go on until the objective hardly
     falls; the fit of a response that was shown is then nearly exact. `stopped` makes the variant
-    that reproduces Table 1, with two constants that were read off the paper's tables.
+    that comes near the published tables, by a rule that was read off them (`early_rule`).
 
     Parameters
     ----------
@@ -147,29 +149,30 @@ class MDSPRegressor(_MDSP, CompetitorRegressor):
         λ; "auto" tries 0.01, 0.1 and 1 on held-out samples.
     max_steps : int
         Proximal gradient steps at most.
-    step_size : float, optional
-        Of a step; by default, and at most, 1/‖X_i‖² (4/‖X_i‖² for two classes).
-    start_step : float, optional
-        γ starts after one gradient step of this size for coefficients common to all samples, from
-        0; by default 1 over the mean of ‖X_i‖².
     tolerance : float
         Stop when a step lowers the objective by less than this share.
+    stop_early : bool
+        Draw γ at random, hold it still and take `max_steps` short steps from it; their length and
+        the spread of γ follow from n, p, d and the scale of y in the training samples.
     n_located : int
         Rows that `locate` names, the paper's R̃.
     selection : "holdout" or int
         How open parameters are compared: one held-out part of n/8, or this many folds.
     random_state : int, RandomState or None
-        Of the held-out part.
+        Of the held-out part, and of γ if it is drawn.
 
     Attributes
     ----------
     gamma_ : array of shape (p, d)
     alpha_ : float
         The value in use.
+    step_size_ : float or None
+        Size of a short step; None for 1/‖X_i‖² (4/‖X_i‖² for two classes), which no step exceeds.
     n_rows_, n_iter_ : int
-        p, rows of the longest training sample, and steps done.
+        p, rows of the longest training sample, and steps done to find γ.
     history_, selection_ : list of float, list of dicts
-        Objective before the first step and after each; held-out loss of every value tried.
+        Objective before the first of these steps and after each; held-out loss of every value
+        tried.
 
     Examples
     --------
@@ -202,14 +205,14 @@ class MDSPClassifier(_MDSP, CompetitorClassifier):
 
     Parameters
     ----------
-    alpha, max_steps, step_size, start_step, tolerance, n_located, selection, random_state
+    alpha, max_steps, tolerance, stop_early, n_located, selection, random_state
         As in `MDSPRegressor`.
 
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
     gamma_ : array of shape (p, d), or (p, d · n_classes)
-    alpha_, n_rows_, n_iter_, history_, selection_
+    alpha_, step_size_, n_rows_, n_iter_, history_, selection_
         As in `MDSPRegressor`.
 
     Examples

@@ -13,6 +13,11 @@ from diagatt.studies.methods import ORACLE, make_estimator
 __all__ = ["Overlap", "Scenario", "Simulated", "chosen_by_tuning"]
 
 
+# Training samples behind published rows that are not of their table's size: levels and spreads of
+# these rows of Table S4 are Table S2's, those of its attention rows Table 1's.
+_ROW_SIZES = {("tableS4", method): 18000 for method in ("grouplasso", "mdsp", "two-step")}
+
+
 class Scenario(Protocol):
     """A column of a table: it draws data and scores any method on them."""
 
@@ -69,12 +74,12 @@ class Simulated:
 
     def parameters(self, method: str, scale: float) -> dict[str, Any]:
         """Everything the result depends on, for the cache."""
-        setting = asdict(replace(self.setting, n=round(self.setting.n * scale)))
+        setting = asdict(replace(self.setting, n=self._n(method, scale)))
         return {"setting": setting, "estimator": self._describe(method)}
 
     def run(self, method: str, replication: int, scale: float) -> dict[str, Any]:
         """Draw, tune, refit, test."""
-        n = round(self.setting.n * scale)
+        n = self._n(method, scale)
         test = self.setting.draw(n // 4, seed=(replication, 1))
         if method == ORACLE:
             oracle = test.oracle()
@@ -91,6 +96,9 @@ class Simulated:
             "seconds": seconds,
             "details": {"chosen": chosen_by_tuning(model)},
         }
+
+    def _n(self, method: str, scale: float) -> int:
+        return round(scale * _ROW_SIZES.get((self.setting.table, method), self.setting.n))
 
     def _scores(self, test: Simulation, prediction: Any, rows: Any) -> dict[str, Any]:
         found = {"crlr": 100 * crlr(test.rows, rows)}

@@ -1,0 +1,38 @@
+"""What a simulated column draws for a method."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from diagatt.simulate import PaperSetting, paper_settings
+from diagatt.studies.scenarios import Simulated
+
+LARGER = ("grouplasso", "mdsp", "two-step")
+METHODS = (*LARGER, "stdatt-1", "diagatt-r", "pooled", "oracle")
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("setting", paper_settings(), ids=lambda s: s.name)
+def test_only_three_rows_of_table_s4_are_of_another_size(setting, method):
+    drawn = Simulated(setting).parameters(method, 1.0)["setting"]["n"]
+    assert drawn == (18000 if setting.table == "tableS4" and method in LARGER else setting.n)
+
+
+@dataclass(frozen=True)
+class Watched(PaperSetting):
+    """Notes what is drawn."""
+
+    drawn: list = field(default_factory=list)
+
+    def draw(self, n=None, seed=0, **options):
+        self.drawn.append((n, seed))
+        return super().draw(n, seed, **options)
+
+
+@pytest.mark.parametrize(("method", "n"), [("mdsp", 360), ("pooled", 180)])
+def test_what_is_drawn_is_what_the_key_says(method, n):
+    setting = Watched(**vars(paper_settings("tableS4")[0]))
+    scenario = Simulated(setting)
+    assert {"rmse", "crlr"} <= set(scenario.run(method, 2, 0.02))
+    assert setting.drawn == [(n // 4, (2, 1)), (n, (2, 0))]
+    assert scenario.parameters(method, 0.02)["setting"]["n"] == n
