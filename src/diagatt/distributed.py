@@ -108,9 +108,24 @@ def joined(device: str = "cpu") -> Iterator[Group]:
     on_card = torch.device(device).type == "cuda"
     if on_card:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl" if on_card else "gloo")
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    dist.init_process_group(
+        "nccl" if on_card else "gloo", store=_store_of_this_attempt(), rank=rank, world_size=size
+    )
     try:
         yield current_group()
         dist.barrier()  # nobody leaves while another still needs it
     finally:
         dist.destroy_process_group()
+
+
+def _store_of_this_attempt() -> dist.Store:
+    """Where the processes find each other: torchrun's store, under a name of its own.
+
+    torchrun keeps the store when it starts dead processes again, and with it their addresses:
+    without the name, the living would wait for the dead.
+    """
+    environment = os.environ
+    address, port = environment["MASTER_ADDR"], int(environment["MASTER_PORT"])
+    store = dist.TCPStore(address, port, is_master=False)
+    return dist.PrefixStore(f"diagatt-{environment['TORCHELASTIC_RESTART_COUNT']}", store)
