@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -119,7 +120,7 @@ def joined(device: str = "cpu") -> Iterator[Group]:
         dist.destroy_process_group()
 
 
-def _store_of_this_attempt() -> dist.Store:
+def _store_of_this_attempt() -> Any:
     """Where the processes find each other: torchrun's store, under a name of its own.
 
     torchrun keeps the store when it starts dead processes again, and with it their addresses:
@@ -127,5 +128,6 @@ def _store_of_this_attempt() -> dist.Store:
     """
     environment = os.environ
     address, port = environment["MASTER_ADDR"], int(environment["MASTER_PORT"])
-    store = dist.TCPStore(address, port, is_master=False)
-    return dist.PrefixStore(f"diagatt-{environment['TORCHELASTIC_RESTART_COUNT']}", store)
+    store = dist.TCPStore(address, port, is_master=False)  # type: ignore[attr-defined]
+    name = f"diagatt-{environment['TORCHELASTIC_RESTART_COUNT']}"
+    return dist.PrefixStore(name, store)  # type: ignore[attr-defined]

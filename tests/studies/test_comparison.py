@@ -113,10 +113,11 @@ def test_tables_hold_every_cell_and_escape():
     cells = compare(study, lines)
     rows = list(csv.DictReader(csv_table(cells).splitlines()))
     assert len(rows) == len(cells)
-    why = {("table1-p100-d70", "diagatt-1", "rmse"): "because <it> is"}
+    why = {("diagatt-1", "rmse"): "because <it> is"}
     text = markdown_table(study, cells, lines, why)
     assert "9.000 (0.000) | 2 | 7.294 (0.259) | +6.6 SD" in text
-    assert "- table1-p100-d70, diagatt-1, rmse: because <it> is" in text
+    assert "- table1-p100-d70, diagatt-1, rmse, worse: because <it> is." in text
+    assert "- table1-p100-d70, diagatt-1, crlr, worse: not explained." in text
     assert "cores 2" in text
     html = html_table(study, cells)
     assert html.count("<tr") == len(cells) + 1

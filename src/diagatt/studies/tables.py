@@ -12,6 +12,7 @@ from typing import Any
 
 from diagatt.studies.catalogue import Study
 from diagatt.studies.comparison import Cell, matching_share
+from diagatt.studies.methods import PAPER_METHODS
 
 __all__ = ["csv_table", "html_table", "markdown_table", "provenance"]
 
@@ -23,7 +24,7 @@ def markdown_table(
     study: Study,
     cells: Sequence[Cell],
     lines: Iterable[dict[str, Any]],
-    explanations: Mapping[tuple[str, str, str], str],
+    explanations: Mapping[tuple[str, str], str],
 ) -> str:
     """The table with title, summary, explanations and where it was run."""
     head = [*HEAD, "verdict"]
@@ -97,11 +98,11 @@ def _summary(cells: Sequence[Cell]) -> str:
     return f"{counts}.{matched}"
 
 
-def _notes(cells: Sequence[Cell], explanations: Mapping[tuple[str, str, str], str]) -> list[str]:
-    """A line for every cell that does not match, where one was written."""
+def _notes(cells: Sequence[Cell], explanations: Mapping[tuple[str, str], str]) -> list[str]:
+    """A line for every cell of the paper's methods that does not match."""
     said = []
     for cell in cells:
-        text = explanations.get((cell.scenario, cell.method, cell.metric))
-        if text and cell.verdict == "worse":
-            said.append(f"- {cell.scenario}, {cell.method}, {cell.metric}: {text}")
-    return ["\n".join(said)] if said else []
+        if cell.method in PAPER_METHODS and cell.verdict in ("better", "worse"):
+            text = explanations.get((cell.method, cell.metric), "not explained")
+            said.append(f"- {cell.scenario}, {cell.method}, {cell.metric}, {cell.verdict}: {text}.")
+    return ["\n".join(["Cells that do not match:", "", *said])] if said else []
