@@ -78,7 +78,7 @@ def early_rule(problem: Problem) -> tuple[float, float]:
     float, float
         T and σ.
     """
-    n, p, d = problem.n_samples, problem.n_rows / problem.n_samples, problem.n_features
+    n, p, d = problem.n_samples, len(problem.values) / problem.n_samples, problem.n_features
     s = 1.0 if problem.family.classifies else float(problem.y.double().square().mean().sqrt())
     mean_square = float(problem.values.square().sum(dim=1).double().sum()) / n
     length = 0.0096 * s * (p * d) ** 0.5 / n ** (1 / 3) / max(mean_square, 1e-30)

@@ -56,11 +56,6 @@ class Problem:
         return self.values.shape[1]
 
     @property
-    def n_rows(self) -> int:
-        """Rows of all samples."""
-        return len(self.values)
-
-    @property
     def n_covariates(self) -> int:
         """Shared covariates, q."""
         return self.covariates.shape[1]

@@ -82,12 +82,6 @@ class StoredProblem:
         """Number of samples."""
         return sum(self.counts)
 
-    @cached_property
-    def n_rows(self) -> int:
-        """Rows of all samples; of chosen ones about so many."""
-        pairs = zip(self.counts, self.store.shards, strict=True)
-        return sum(count * s.n_rows // s.n_samples for count, s in pairs)
-
     @property
     def shortest(self) -> int:
         """Rows of the shortest sample."""
