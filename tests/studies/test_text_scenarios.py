@@ -5,10 +5,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.stats import ttest_rel
 
 from diagatt import RaggedRows
 from diagatt.studies import ResultStore, get_study, run_tasks, write_report
 from diagatt.studies import text_scenarios as scenarios
+from diagatt.studies.text_report import paired_table, top_located, uci_tables
 from diagatt.text.embedded import EmbeddedTexts
 
 WORDS = {"good": (3.0, 1), "bad": (-3.0, 0)}
@@ -45,12 +47,17 @@ def texts(monkeypatch):
         train=SimpleNamespace(y=y, spans=spans),
         test=SimpleNamespace(y=y_test, spans=spans_test, split=split),
     )
-    monkeypatch.setattr(scenarios, "uci_comments", lambda: (train, y))
+    monkeypatch.setattr(scenarios, "uci_comments", lambda layers="auto": (train, y))
     monkeypatch.setattr(scenarios, "_keywords", lambda path: (data, train, test))
 
 
 @pytest.mark.parametrize("method", ["pooled", "diagatt", "mdsp", "stdatt-1"])
-def test_every_kind_of_method_is_scored(texts, method):
+def test_every_kind_of_method_is_scored(texts, monkeypatch, method):
+    if method == "mdsp":  # one that goes on to the end fits the responses it is shown
+        make = scenarios.make_estimator
+        monkeypatch.setattr(
+            scenarios, "make_estimator", lambda *a, **k: make(*a, **k).set_params(stop_early=False)
+        )
     found = scenarios.UCI().run(method, 0, 1.0)
     assert found["accuracy"] > 90
     words = found["details"]["words"]
@@ -67,6 +74,48 @@ def test_the_keyword_is_found_and_counted(texts):
     words = scenarios.UCI().run("diagatt", 0, 1.0)["details"]["words"]
     assert (words["1"][0][0], words["0"][0][0]) == ("good", "bad")
     assert scenarios.Keywords(original=False).run("diagatt", 0, 1.0)["crlr"] > 95
+
+
+def test_pooled_best_takes_the_layers_that_validation_prefers(texts, monkeypatch):
+    train, y, _ = embedded(160, 0)
+    noise = np.random.default_rng(0).normal(size=train.rows.values.shape)
+    useless = EmbeddedTexts(train.texts, train.rows.with_values(noise), train.spans)
+    comments = dict.fromkeys(scenarios.CANDIDATE_LAYERS, (useless, y)) | {5: (train, y)}
+    monkeypatch.setattr(
+        scenarios, "uci_comments", lambda layers="auto": comments.get(layers, (train, y))
+    )
+    found = scenarios.UCI().run("pooled-best", 0, 1.0)
+    assert found["details"]["chosen"]["layers"] == 5
+    assert found["accuracy"] > 90
+
+
+def test_splits_are_not_those_that_defaults_were_chosen_on(texts, monkeypatch):
+    from diagatt.datasets import splits
+
+    seen, real = [], splits.split_texts
+    monkeypatch.setattr(
+        splits, "split_texts", lambda t, seed: seen.append(seed) or real(t, seed=seed)
+    )
+    scenarios.UCI().run("pooled", 3, 1.0)
+    assert seen == [103]
+
+
+def lines(**accuracies):
+    return [
+        {"method": m, "replication": k, "metrics": {"accuracy": a}, "details": "{}"}
+        for m, values in accuracies.items()
+        for k, a in enumerate(values)
+    ]
+
+
+def test_differences_are_paired_with_the_interval_of_a_t_test():
+    ours, theirs = [91.0, 93.0, 92.0, 90.5], [90.0, 91.0, 91.5, 90.0]
+    page = paired_table(get_study("uci"), lines(diagatt=ours, pooled=theirs, gated=[90.0]))
+    expected = ttest_rel(ours, theirs).confidence_interval(0.95)
+    interval = f"+1.00 ({expected.low:+.2f} to {expected.high:+.2f})"
+    assert f"| pooled | 4 | 90.62 | {interval} | 4 |" in page
+    assert "| gated | 1 | 90.00 | +1.00 | 1 |" in page
+    assert paired_table(get_study("uci"), lines(pooled=theirs)) == ""
 
 
 def test_without_the_original_lists_they_are_skipped_with_a_reason(
@@ -87,6 +136,11 @@ def test_reports_show_words_splits_and_figure_2(texts, tmp_path, monkeypatch):
     page = (tmp_path / "uci.md").read_text(encoding="utf-8")
     assert "| positive | 1 | good |" in page
     assert (tmp_path / "uci.png").exists()
+    own = [x for x in store.lines() if x["scenario"] == "uci"]
+    assert top_located(own)["diagatt"]["0"][0][0] == "bad"
+    tables = uci_tables(get_study("uci"), own)
+    assert "| pooled | 2 |" in tables
+    assert "| positive | 1 | good |" in tables
     line = next(x for x in store.lines() if (x["scenario"], x["method"]) == ("uci", "diagatt"))
     assert json.loads(line["details"])["words"]["1"]
     assert "| keywords-bundled | diagatt |" in (tmp_path / "keywords.md").read_text("utf-8")

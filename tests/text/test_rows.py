@@ -151,6 +151,12 @@ def test_other_layers_merges_and_models_have_other_places(tiny_bert, tmp_path):
     assert rows.embed(["good dogs"]).rows == one.rows
 
 
+def test_ways_to_name_the_same_layers_share_a_place(tiny_bert, tmp_path):
+    for layers in ["auto", 1, (1,), [-2]]:
+        TextRows(tiny_bert, layers=layers, cache=tmp_path).transform(["good dogs"])
+    assert len(list(tmp_path.iterdir())) == 1
+
+
 def test_a_damaged_shard_is_replaced(tiny_bert, tmp_path, caplog):
     rows = TextRows(tiny_bert, layers=2, cache=tmp_path)
     fresh = rows.transform(TEXTS)

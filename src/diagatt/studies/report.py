@@ -12,7 +12,7 @@ from diagatt.studies.explanations import EXPLANATIONS
 from diagatt.studies.figures import draw_bars
 from diagatt.studies.store import ResultStore
 from diagatt.studies.tables import csv_table, html_table, markdown_table, provenance
-from diagatt.studies.text_report import draw_uci, split_table, word_table
+from diagatt.studies.text_report import draw_uci, split_table, uci_tables
 
 __all__ = ["write_index", "write_report"]
 
@@ -22,7 +22,7 @@ def write_report(study: Study, store: ResultStore, folder: Path, scale: float = 
     names = {scenario.name for scenario in study.scenarios}
     lines = [x for x in store.lines() if x["scenario"] in names and x["scale"] == scale]
     cells = compare(study, lines, scale)
-    more = {"uci": lambda: word_table(study, lines), "keywords": lambda: split_table(lines)}
+    more = {"uci": lambda: uci_tables(study, lines), "keywords": lambda: split_table(lines)}
     extra = more[study.name]() if study.name in more else ""
     texts = {
         "md": markdown_table(study, cells, lines, EXPLANATIONS) + (extra and f"\n{extra}\n"),

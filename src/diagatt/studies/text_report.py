@@ -1,4 +1,4 @@
-"""What the study of the UCI comments shows beside its table: Figure 2 and Table 3."""
+"""What the studies of texts show beside their tables: Figure 2, Table 3, paired differences."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
+from scipy.stats import t as student
 
 from diagatt.studies.catalogue import Study
 from diagatt.studies.comparison import Cell
 
-__all__ = ["draw_uci", "split_table", "word_table"]
+__all__ = ["draw_uci", "paired_table", "split_table", "top_located", "uci_tables", "word_table"]
 
 _COLOUR = "#4c78a8"
 CLASSES = {"1": "positive", "0": "negative"}
@@ -42,20 +44,67 @@ def draw_uci(study: Study, cells: Sequence[Cell]) -> Figure:
     return figure
 
 
-def word_table(study: Study, lines: Iterable[dict[str, Any]], k: int = 10) -> str:
-    """Table 3: the words located most often in comments of each class, over all replications."""
+def uci_tables(study: Study, lines: Sequence[dict[str, Any]]) -> str:
+    """Paired differences and Table 3."""
+    return "\n\n".join(filter(None, [paired_table(study, lines), word_table(study, lines)]))
+
+
+def paired_table(study: Study, lines: Iterable[dict[str, Any]], ours: str = "diagatt") -> str:
+    """Accuracy of every method, and how far ours is ahead of it on the same splits.
+
+    The interval is Student's t over splits. Splits share comments, so that it is somewhat too
+    narrow.
+    """
+    found: dict[str, dict[int, float]] = {}
+    for line in lines:
+        found.setdefault(line["method"], {})[line["replication"]] = line["metrics"]["accuracy"]
+    if ours not in found:
+        return ""
+    head = ["method", "splits", "accuracy, %", f"{ours} ahead by, points (95 %)", "paired splits"]
+    rows = [head, ["---"] * len(head)]
+    for method in (m for m in study.methods if m in found):
+        own = found[method]
+        both = [found[ours][k] - own[k] for k in own if k in found[ours]]
+        ahead = ["–", "–"] if method == ours else [_interval(both), str(len(both))]
+        rows.append([method, str(len(own)), f"{np.mean(list(own.values())):.2f}", *ahead])
+    return _markdown(f"{ours} against the others, split by split", rows)
+
+
+def _interval(differences: Sequence[float]) -> str:
+    """Mean and its 95 % interval; the mean alone of one difference."""
+    if not differences:
+        return "–"
+    mean, n = float(np.mean(differences)), len(differences)
+    if n == 1:
+        return f"{mean:+.2f}"
+    half = float(student.ppf(0.975, n - 1) * np.std(differences, ddof=1) / n**0.5)
+    return f"{mean:+.2f} ({mean - half:+.2f} to {mean + half:+.2f})"
+
+
+def top_located(
+    lines: Iterable[dict[str, Any]], k: int = 10
+) -> dict[str, dict[str, list[tuple[str, int]]]]:
+    """Words located most often over all replications, by method and class."""
     counts: dict[str, dict[str, Counter]] = {}
     for line in lines:
-        words = json.loads(line["details"]).get("words", {})
-        for label, found in words.items():
+        for label, found in json.loads(line["details"]).get("words", {}).items():
             own = counts.setdefault(line["method"], {}).setdefault(label, Counter())
             own.update(dict(found))
-    methods = [m for m in study.methods if m in counts]
+    return {
+        method: {label: counter.most_common(k) for label, counter in own.items()}
+        for method, own in counts.items()
+    }
+
+
+def word_table(study: Study, lines: Iterable[dict[str, Any]], k: int = 10) -> str:
+    """Table 3: the words located most often in comments of each class, over all replications."""
+    top = top_located(lines, k)
+    methods = [m for m in study.methods if m in top]
     rows = [["class", "rank", *methods], ["---"] * (2 + len(methods))]
     for label, name in CLASSES.items():
-        top = {m: [w for w, _ in counts[m].get(label, Counter()).most_common(k)] for m in methods}
+        words = {m: [word for word, _ in top[m].get(label, [])] for m in methods}
         for rank in range(k):
-            cells = [top[m][rank] if rank < len(top[m]) else "" for m in methods]
+            cells = [words[m][rank] if rank < len(words[m]) else "" for m in methods]
             rows.append([name, str(rank + 1), *cells])
     return _markdown("Words located most often", rows) if methods else ""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import json
 import logging
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,6 +24,9 @@ _OTHER_FORMATS = ("onnx/*", "openvino/*", "coreml/*", "*/*")
 # Models that count positions from the padding token's number + 1.
 _SHIFTED_POSITIONS = ("roberta", "camembert", "xlm-roberta", "mpnet", "longformer", "xmod")
 
+# What configurations call the number of hidden layers.
+_LAYER_COUNTS = ("num_hidden_layers", "n_layers", "n_layer", "num_layers")
+
 logger = logging.getLogger(__name__)
 
 
@@ -33,11 +37,6 @@ class Backend:
     tokenizer: Any
     model: Any
     name: str
-
-    @property
-    def n_layers(self) -> int:
-        """Hidden layers after the embedding layer, which is layer 0."""
-        return int(self.model.config.num_hidden_layers)
 
     @property
     def longest(self) -> int:
@@ -72,6 +71,15 @@ def fingerprint(folder: Path) -> str:
     """SHA-256 over the names and contents of a model's files."""
     files = sorted({path for pattern in _PATTERNS for path in folder.glob(pattern)})
     return _fingerprint(tuple((str(p), p.stat().st_size, p.stat().st_mtime_ns) for p in files))
+
+
+def layer_count(folder: Path) -> int:
+    """Hidden layers of a model after the embedding layer, from its configuration alone."""
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    for key in _LAYER_COUNTS:
+        if key in config:
+            return int(config[key])
+    raise ValueError(f"{folder / 'config.json'} does not say how many layers the model has.")
 
 
 def load_backend(name: str, device: str = "cpu") -> Backend:

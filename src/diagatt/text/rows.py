@@ -11,7 +11,13 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from diagatt.progress import progress_bar
 from diagatt.ragged import RaggedRows
-from diagatt.text.backends import Backend, fingerprint, load_backend, model_folder
+from diagatt.text.backends import (
+    Backend,
+    fingerprint,
+    layer_count,
+    load_backend,
+    model_folder,
+)
 from diagatt.text.cache import Embedded, EmbeddingCache, text_key
 from diagatt.text.embedded import EmbeddedTexts
 from diagatt.text.pieces import Tokens, hidden_vectors, resolve_layers, tokenize
@@ -126,25 +132,28 @@ class TextRows(TransformerMixin, BaseEstimator):
         """
         self._check_parameters()
         texts = check_texts(texts)
-        content = fingerprint(model_folder(self.model))
+        folder = model_folder(self.model)
+        content, layers = fingerprint(folder), resolve_layers(self.layers, layer_count(folder))
         if getattr(self, "fingerprint_", content) != content:
             raise ValueError(
                 f"model {self.model!r} is not the one this {type(self).__name__} was fitted with: "
                 "its files have other contents. Restore them, or fit again."
             )
         keys = [text_key(text) for text in texts]
-        known = self._rows_by_key(texts, keys, content)
+        known = self._rows_by_key(dict(zip(keys, texts, strict=True)), content, layers)
         result = [known[key] for key in keys]
         _warn_of_cuts(result)
         rows = RaggedRows.from_samples([e.vectors for e in result])
         return EmbeddedTexts(texts, rows, np.concatenate([e.spans for e in result]))
 
     def _rows_by_key(
-        self, texts: list[str], keys: list[bytes], content: str
+        self, different: dict[bytes, str], content: str, layers: list[int]
     ) -> dict[bytes, Embedded]:
         """Rows of every different text: from the cache where it has them, else from the model."""
-        cache = None if self.cache is None else EmbeddingCache(self.cache, self._setting(content))
-        different = dict(zip(keys, texts, strict=True))
+        cache = None
+        if self.cache is not None:
+            merging = {"merge": self.merge, "max_length": self.max_length}
+            cache = EmbeddingCache(self.cache, {"model": content, "layers": layers, **merging})
         known = {} if cache is None else cache.load(list(different))
         missing = [key for key in different if key not in known]
         if not missing:
@@ -153,8 +162,9 @@ class TextRows(TransformerMixin, BaseEstimator):
         with progress_bar("embedding", len(missing), self.verbose) as advance:
             for start in range(0, len(missing), CHUNK_TEXTS):
                 part = missing[start : start + CHUNK_TEXTS]
+                texts = [different[key] for key in part]
                 new: dict[bytes, Embedded] = {}
-                for i, embedded in self._embed_part(backend, [different[key] for key in part]):
+                for i, embedded in self._embed_part(backend, texts, layers):
                     new[part[i]] = embedded
                     advance()
                 if cache is not None:
@@ -162,19 +172,10 @@ class TextRows(TransformerMixin, BaseEstimator):
                 known.update(new)
         return known
 
-    def _setting(self, content: str) -> dict[str, Any]:
-        """Everything but the text that decides its rows."""
-        layers = np.atleast_1d(self.layers).tolist()
-        return {
-            "model": content,
-            "layers": layers,
-            "merge": self.merge,
-            "max_length": self.max_length,
-        }
-
-    def _embed_part(self, backend: Backend, texts: list[str]) -> Iterator[tuple[int, Embedded]]:
+    def _embed_part(
+        self, backend: Backend, texts: list[str], layers: list[int]
+    ) -> Iterator[tuple[int, Embedded]]:
         """Rows of the texts, in batches of similar length, with the number of their text."""
-        layers = resolve_layers(self.layers, backend.n_layers)
         limit = backend.longest if self.max_length is None else self.max_length
         if limit > backend.longest:
             raise ValueError(
