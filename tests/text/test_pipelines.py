@@ -59,20 +59,6 @@ def test_the_default_is_the_preset_with_about_60_steps(n, epochs):
     assert TextRegressor()._default_estimator(n).get_params() == expected
 
 
-def test_the_preset_for_keywords_has_its_own_rows_and_estimator(comments, tmp_path):
-    model = TextClassifier(preset="keywords", random_state=0)
-    estimator = model._default_estimator(15_552)
-    assert (estimator.row_dropout, estimator.max_epochs) == (0.5, 4)
-    assert estimator.ridge == pytest.approx(15.552)
-    model.set_params(estimator=quick(DiagAttClassifier)).fit(*comments)
-    both = TextRows(layers=(0, 6)).transform(list(NEW))
-    np.testing.assert_array_equal(model.rows(list(NEW)).values, both.values)
-    model.save(tmp_path / "m.safetensors")
-    assert TextClassifier.load(tmp_path / "m.safetensors").preset == "keywords"
-    with pytest.raises(ValueError, match=r"unknown preset 'words': choose one of \['keywords'"):
-        TextClassifier(preset="words").fit(*comments)
-
-
 def test_the_parts_by_hand_give_the_same(fitted, comments):
     rows = TextRows().transform(comments[0])
     by_hand = quick(DiagAttClassifier).set_params(random_state=0).fit(rows, comments[1])

@@ -128,9 +128,9 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
 
         Parameters
         ----------
-        name : {"paper", "text", "keywords"}
-            "paper" trains as the paper does (supplement S7.1 and S7.2); "text" and "keywords" are
-            for rows of words (docs/text.md).
+        name : {"paper", "text"}
+            "paper" trains as the paper does (supplement S7.1 and S7.2); "text" is for rows of
+            words (docs/text.md).
 
         Examples
         --------

@@ -45,31 +45,14 @@ _TEXT: dict[str, Any] = {
     "n_restarts": 12,
 }
 
-# Texts that one word decides, which training may not know: docs/text.md says how it was chosen.
-# Ridges and epochs are for about 16,000 texts.
-_KEYWORDS: dict[str, Any] = {
-    **_TEXT,
-    "temperature": 0.018,  # scores are divided by √d: this makes up for it, and some
-    "ridge": 16.0,
-    "score_ridge": 16.0,
-    "learning_rate": 3e-3,
-    "batch_size": 512,
-    "max_epochs": 4,
-    "row_dropout": 0.5,
-}
-
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
-    "regressor": {"paper": {**_PAPER, "temperature": 100.0}, "text": _TEXT, "keywords": _KEYWORDS},
-    "classifier": {
-        "paper": {**_PAPER, "temperature": 1000.0},
-        "text": _TEXT,
-        "keywords": _KEYWORDS,
-    },
+    "regressor": {"paper": {**_PAPER, "temperature": 100.0}, "text": _TEXT},
+    "classifier": {"paper": {**_PAPER, "temperature": 1000.0}, "text": _TEXT},
 }
 
 
 def get_preset(kind: str, name: str) -> dict[str, Any]:
     """Parameters of a preset for a "regressor" or a "classifier"."""
     if name not in PRESETS[kind]:
-        raise ValueError(f"unknown preset {name!r}: choose one of {list(PRESETS[kind])}.")
+        raise ValueError(f"unknown preset {name!r}: choose one of {sorted(PRESETS[kind])}.")
     return PRESETS[kind][name]

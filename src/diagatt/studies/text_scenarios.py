@@ -63,7 +63,7 @@ class UCI:
         """Everything the result depends on, for the cache."""
         return {
             "rows": [_rows(layers).get_params() for layers in _uci_layers(method)],
-            "estimator": _describe(_uci_estimator(method, 0, 1000)),
+            "estimator": _describe(_estimator(method, 0, 1000, UCI_LOCATED)),
             "first split": FIRST_SPLIT,
             "n": scale,
         }
@@ -83,7 +83,7 @@ class UCI:
         fits = []
         for layers in _uci_layers(method):
             embedded, y = uci_comments(layers)
-            model = _uci_estimator(method, replication, len(both))
+            model = _estimator(method, replication, len(both), UCI_LOCATED)
             fits.append((layers, embedded, model.fit(embedded.rows[both], y[both])))
         if len(fits) > 1:  # refitted each, but compared on the same held-out comments
             fits.sort(key=lambda fit: min(tried["loss"] for tried in fit[2].selection_))
@@ -129,7 +129,7 @@ class Keywords:
     def parameters(self, method: str, scale: float) -> dict[str, Any]:
         """Everything the result depends on, for the cache."""
         return {
-            "rows": _rows(_keyword_layers()).get_params(),
+            "rows": _rows("auto").get_params(),
             "estimator": _describe(_keyword_estimator(method, 0, 1000)),
             "n": scale,
         }
@@ -195,7 +195,7 @@ def _keywords(path: str | None) -> tuple[Any, Any, Any]:
     from diagatt.datasets import keyword_sentiment
 
     data = keyword_sentiment(path)
-    embed = _embedder(_keyword_layers()).embed
+    embed = _embedder("auto").embed
     return data, embed(data.train.texts), embed(data.test.texts)
 
 
@@ -203,32 +203,19 @@ def _uci_layers(method: str) -> tuple[Any, ...]:
     return CANDIDATE_LAYERS if method == "pooled-best" else ("auto",)
 
 
-def _uci_estimator(method: str, seed: int, n_texts: int) -> Any:
-    """The method's estimator; our default is the one of `TextClassifier`."""
-    from diagatt.text.pipelines import text_settings
-
-    return _estimator(method, seed, UCI_LOCATED, text_settings(n_texts))
-
-
-def _keyword_layers() -> Any:
-    """Rows of all methods: those of the preset for keywords."""
-    from diagatt.text.pipelines import text_preset
-
-    return text_preset("keywords").layers
-
-
 def _keyword_estimator(method: str, seed: int, n_texts: int) -> Any:
-    """The method's estimator; our default is the preset for keywords."""
-    from diagatt.text.pipelines import text_settings
-
-    model = _estimator(method, seed, KEYWORD_LOCATED, text_settings(n_texts, "keywords"))
+    """The method's estimator, chosen by five folds."""
+    model = _estimator(method, seed, n_texts, KEYWORD_LOCATED)
     return model.set_params(selection=5) if "selection" in model.get_params() else model
 
 
-def _estimator(method: str, seed: int, n_located: int, settings: dict[str, Any]) -> Any:
+def _estimator(method: str, seed: int, n_texts: int, n_located: int) -> Any:
+    """The method's estimator; our default is the one of `TextClassifier`."""
+    from diagatt.text.pipelines import text_settings
+
     method = method.removesuffix("-best")
     model = make_estimator(method, classifies=True, seed=seed)
-    model.set_params(**(settings if method == "diagatt" else TUNED.get(method, {})))
+    model.set_params(**(text_settings(n_texts) if method == "diagatt" else TUNED.get(method, {})))
     if "n_located" in model.get_params():
         model.set_params(n_located=n_located)
     return model

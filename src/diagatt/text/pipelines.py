@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
@@ -19,37 +19,16 @@ from diagatt.text.embedded import EmbeddedTexts, WordWeight
 from diagatt.text.rows import TextRows
 from diagatt.text.top_words import top_words
 
-
-class TextPreset(NamedTuple):
-    """What goes with a preset's estimator and depends on the model or on the number of texts.
-
-    `steps` of Adam a start, whatever the number of texts, is what stops it early; ridges are a
-    text, beside the mean loss.
-    """
-
-    layers: Any
-    steps: int
-    ridge: float
-    score_ridge: float
+# Steps of Adam a start, whatever the number of texts: this is what stops it early.
+STEPS = 60
+# Of the values, beside the mean loss.
+RIDGE = 0.02
 
 
-TEXT_PRESETS = {
-    "text": TextPreset("auto", steps=60, ridge=0.02, score_ridge=0.0),
-    "keywords": TextPreset((0, -1), steps=120, ridge=1e-3, score_ridge=1e-3),
-}
+def text_settings(n_texts: int) -> dict[str, Any]:
+    """Parameters of the default estimator for so many training texts.
 
-
-def text_preset(name: str) -> TextPreset:
-    """Look a preset for texts up by name."""
-    if name not in TEXT_PRESETS:
-        raise ValueError(f"unknown preset {name!r}: choose one of {sorted(TEXT_PRESETS)}.")
-    return TEXT_PRESETS[name]
-
-
-def text_settings(n_texts: int, preset: str = "text") -> dict[str, Any]:
-    """Parameters of a preset's estimator for so many training texts.
-
-    Epochs are as many as make the preset's number of steps, ridges are in proportion to the texts.
+    The preset "text" with as many epochs as make about 60 steps, and a ridge of 0.02 a text.
 
     Examples
     --------
@@ -57,14 +36,9 @@ def text_settings(n_texts: int, preset: str = "text") -> dict[str, Any]:
     >>> settings["max_epochs"], settings["ridge"]
     (6, 48.0)
     """
-    chosen, settings = text_preset(preset), get_preset("classifier", preset)
+    settings = get_preset("classifier", "text")
     batches = math.ceil(n_texts / settings["batch_size"])
-    return {
-        **settings,
-        "max_epochs": max(1, round(chosen.steps / batches)),
-        "ridge": chosen.ridge * n_texts,
-        "score_ridge": chosen.score_ridge * n_texts,
-    }
+    return {**settings, "max_epochs": max(1, round(STEPS / batches)), "ridge": RIDGE * n_texts}
 
 
 class _TextPipeline(RowsPipeline):
@@ -77,12 +51,10 @@ class _TextPipeline(RowsPipeline):
         *,
         text_rows: TextRows | None = None,
         estimator: Any = None,
-        preset: str = "text",
         random_state: Any = None,
     ) -> None:
         self.text_rows = text_rows
         self.estimator = estimator
-        self.preset = preset
         self.random_state = random_state
 
     def fit(self, texts: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> Self:
@@ -133,8 +105,7 @@ class _TextPipeline(RowsPipeline):
         return embedded.located(rows, weights)
 
     def _fit_rows(self, inputs: Any) -> RaggedRows:
-        default = TextRows(layers=text_preset(self.preset).layers)
-        self.text_rows_ = default if self.text_rows is None else clone(self.text_rows)
+        self.text_rows_ = TextRows() if self.text_rows is None else clone(self.text_rows)
         return self.text_rows_.fit(inputs).transform(inputs)
 
     def _rows_document(self) -> dict[str, Any]:
@@ -164,13 +135,10 @@ class TextClassifier(ClassifierMixin, _TextPipeline):
     Parameters
     ----------
     text_rows : TextRows, optional
-        How texts become rows; by default ``TextRows()`` with the layers of the preset.
+        How texts become rows; ``TextRows()`` by default.
     estimator : classifier of diagatt, optional
-        By default ``DiagAttClassifier(**text_settings(n_texts, preset))``; any competitor works
-        as well.
-    preset : {"text", "keywords"}
-        What is left to the defaults: "keywords" for many texts that one word decides, among them
-        words that training does not know.
+        By default ``DiagAttClassifier(**text_settings(n_texts))``, the preset "text"; any
+        competitor works as well.
     random_state : int, RandomState or None
         Passed to the estimator unless None.
 
@@ -196,7 +164,7 @@ class TextClassifier(ClassifierMixin, _TextPipeline):
     """
 
     def _default_estimator(self, n_texts: int) -> Any:
-        return DiagAttClassifier(**text_settings(n_texts, self.preset))
+        return DiagAttClassifier(**text_settings(n_texts))
 
     @property
     def classes_(self) -> np.ndarray:
@@ -227,11 +195,9 @@ class TextRegressor(RegressorMixin, _TextPipeline):
     Parameters
     ----------
     text_rows : TextRows, optional
-        How texts become rows; by default ``TextRows()`` with the layers of the preset.
+        How texts become rows; ``TextRows()`` by default.
     estimator : regressor of diagatt, optional
-        By default ``DiagAttRegressor(**text_settings(n_texts, preset))``.
-    preset : {"text", "keywords"}
-        As in `TextClassifier`.
+        By default ``DiagAttRegressor(**text_settings(n_texts))``, the preset "text".
     random_state : int, RandomState or None
         Passed to the estimator unless None.
 
@@ -253,7 +219,7 @@ class TextRegressor(RegressorMixin, _TextPipeline):
     """
 
     def _default_estimator(self, n_texts: int) -> Any:
-        return DiagAttRegressor(**text_settings(n_texts, self.preset))
+        return DiagAttRegressor(**text_settings(n_texts))
 
     def top_words(self, texts: Any, y: Any, k: int = 10) -> dict[str, list[tuple[str, int]]]:
         """Words located most often in texts whose response is low (at most the median) and high.
