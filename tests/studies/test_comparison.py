@@ -8,7 +8,16 @@ import pytest
 from typer.testing import CliRunner
 
 from diagatt.cli import app
-from diagatt.studies import STUDIES, ResultStore, compare, get_study, matching_share, published
+from diagatt.studies import (
+    STUDIES,
+    ResultStore,
+    compare,
+    get_study,
+    matching_share,
+    published,
+    write_index,
+    write_report,
+)
 from diagatt.studies.tables import csv_table, html_table, markdown_table
 
 
@@ -149,3 +158,15 @@ def test_unknown_names_are_refused():
         get_study("tableX")
     with pytest.raises(ValueError, match="has no method 'lasso': choose among grouplasso"):
         get_study("table1").tasks(methods=["lasso"])
+
+
+def test_results_of_other_parameters_are_not_counted(tmp_path):
+    study = get_study("table1")
+    task = study.tasks(methods=["oracle"])[0]
+    store = ResultStore(tmp_path)
+    now = {**line(task.scenario.name, "oracle", 0, rmse=3.0, crlr=90.0), "key": task.key}
+    store.add(now)
+    store.add({**now, "key": "0" * 64, "metrics": {"rmse": 9.0, "crlr": 10.0}})
+    write_report(study, store, tmp_path)
+    assert "| rmse | table1-p100-d70 | oracle | 3.000 | 1 |" in (tmp_path / "table1.md").read_text()
+    assert "1 tasks" in write_index(store, tmp_path).read_text()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Any
 
 from diagatt.files import write_atomically
 from diagatt.studies.catalogue import STUDIES, Study
@@ -19,8 +20,7 @@ __all__ = ["write_index", "write_report"]
 
 def write_report(study: Study, store: ResultStore, folder: Path, scale: float = 1.0) -> list[Path]:
     """Write ``<study>.md``, ``.csv`` and ``.html``, for figures also ``.png`` and ``.svg``."""
-    names = {scenario.name for scenario in study.scenarios}
-    lines = [x for x in store.lines() if x["scenario"] in names and x["scale"] == scale]
+    lines = _current(study, store.lines(), scale)
     cells = compare(study, lines, scale)
     more = {"uci": lambda: uci_tables(study, lines), "keywords": lambda: split_table(lines)}
     extra = more[study.name]() if study.name in more else ""
@@ -44,8 +44,11 @@ def write_index(store: ResultStore, folder: Path) -> Path:
         "| study | cells run | match, of the paper's methods | ours better | table |",
         "|---|---|---|---|---|",
     ]
+    counted = []
     for study in STUDIES.values():
-        cells = compare(study, lines)
+        own = _current(study, lines)
+        counted += own
+        cells = compare(study, own)
         share = matching_share(cells)
         ours = [c for c in cells if c.method == "diagatt" and c.paper is not None]
         better = sum(c.verdict == "better" for c in ours)
@@ -55,11 +58,17 @@ def write_index(store: ResultStore, folder: Path) -> Path:
             f"| {f'{better} of {len(ours)}' if ours else '–'} "
             f"| [{study.name}]({study.name}.md) |"
         )
-    full = [line for line in lines if line["scale"] == 1.0]
-    text = "\n".join(["# What was run", "", *rows, "", provenance(full)]) + "\n"
+    text = "\n".join(["# What was run", "", *rows, "", provenance(counted)]) + "\n"
     path = folder / "README.md"
     write_atomically(path, text.encode("utf-8"))
     return path
+
+
+def _current(study: Study, lines: list[dict[str, Any]], scale: float = 1.0) -> list[dict[str, Any]]:
+    """Results of the study as it is now; those of other parameters or versions do not count."""
+    reps = 1 + max((line["replication"] for line in lines), default=0)
+    keys = {task.key for task in study.tasks(reps, scale=scale)}
+    return [line for line in lines if line["key"] in keys]
 
 
 def _figure(study: Study, cells: list[Cell]) -> dict[str, bytes]:
