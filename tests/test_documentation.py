@@ -164,7 +164,8 @@ def test_reference_lists_every_public_name(module):
     section = text.split(f"\n{module}\n---")[1].split("\n---")[0]
     listed = set(re.findall(r"^   (\w+)$", section, re.MULTILINE))
     names = importlib.import_module(module).__all__
-    assert {n for n in names if not n.isupper()} - listed <= {"simulate"}
+    elsewhere = {"simulate", "RowStore"} if module == "diagatt" else set()  # own sections
+    assert {n for n in names if not n.isupper()} - listed <= elsewhere
 
 
 def test_every_page_stands_in_the_contents():
