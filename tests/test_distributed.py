@@ -35,9 +35,9 @@ FITS = {
 def main(folder: Path) -> None:
     """The job: fit everything; the first process saves, all say what they found."""
     from diagatt.distributed import joined
-    from diagatt.estimators import diagonal_base
+    from diagatt.estimators import stored
 
-    diagonal_base.READ_WHOLE = 0
+    stored.READ_WHOLE = 0
     with joined() as group:
         found = {}
         for name, (store, face, settings) in FITS.items():

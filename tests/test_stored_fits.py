@@ -13,7 +13,8 @@ import torch
 
 from diagatt import DiagAttClassifier, DiagAttRegressor, RaggedRows, simulate
 from diagatt.distributed import Group
-from diagatt.estimators import PooledRegressor, diagonal_base
+from diagatt.estimators import PooledRegressor
+from diagatt.estimators import stored as stored_estimators
 from diagatt.families import get_family
 from diagatt.modelfile import ModelFileError
 from diagatt.solvers.cost import IterationCost
@@ -27,7 +28,7 @@ N, P, D = 700, 8, 4
 
 @pytest.fixture(autouse=True)
 def _nothing_is_read_whole(monkeypatch):
-    monkeypatch.setattr(diagonal_base, "READ_WHOLE", 0)
+    monkeypatch.setattr(stored_estimators, "READ_WHOLE", 0)
 
 
 @pytest.fixture(scope="module")
@@ -257,7 +258,7 @@ def test_a_likelihood_fit_goes_on_where_it_was(store, tmp_path, monkeypatch, sto
     with pytest.raises(Interrupted):
         resumed.fit(store)
     monkeypatch.undo()
-    monkeypatch.setattr(diagonal_base, "READ_WHOLE", 0)
+    monkeypatch.setattr(stored_estimators, "READ_WHOLE", 0)
     resumed.fit(store)
     assert_same(quiet, resumed, 0)
     assert resumed.history_ == quiet.history_
@@ -330,7 +331,7 @@ def test_stores_that_cannot_be_fitted(data, tmp_path):
 
 
 def test_a_small_store_is_read_whole(data, store, monkeypatch):
-    monkeypatch.setattr(diagonal_base, "READ_WHOLE", 10**6)
+    monkeypatch.setattr(stored_estimators, "READ_WHOLE", 10**6)
     model = DiagAttRegressor(random_state=0).fit(store)
     assert model.communication_["reductions"] == 0
     assert_same(DiagAttRegressor(random_state=0).fit(*data), model, 0)

@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 
 from diagatt.estimators.base import validate_weights
 from diagatt.estimators.diagonal_base import _DiagAtt
-from diagatt.estimators.stored import stored_classes
+from diagatt.estimators.stored import fit_store, stored_classes
 from diagatt.families import Family, get_family
 from diagatt.stores import RowStore
 
@@ -149,7 +149,8 @@ class DiagAttRegressor(RegressorMixin, _DiagAtt):
         """
         if isinstance(X, RowStore):
             given = {"y": y, "sample_weight": sample_weight, "covariates": covariates}
-            return self._fit_store(X, **given)
+            fit_store(self, X, **given)
+            return self
         rows = self._validate_rows(X, reset=True)
         response = self._validate_response(y, len(rows))
         self._fit(rows, response, validate_weights(sample_weight, len(rows)), covariates)
@@ -218,7 +219,8 @@ warm_start, checkpoint, checkpoint_every, random_state, device, dtype, verbose
         """Fit to samples and their classes; parameters as in `DiagAttRegressor.fit`."""
         if isinstance(X, RowStore):
             given = {"y": y, "sample_weight": sample_weight, "covariates": covariates}
-            return self._fit_store(X, **given)
+            fit_store(self, X, **given)
+            return self
         rows = self._validate_rows(X, reset=True)
         labels = self._validate_classes(y, len(rows))
         weights = validate_weights(sample_weight, len(rows))

@@ -18,13 +18,12 @@ from diagatt.estimators.base import (
     RowsEstimator,
     check_finite,
     validate_covariates,
-    validate_weights,
 )
 from diagatt.estimators.criteria import unevenness
 from diagatt.estimators.heads import fit_diagonal
 from diagatt.estimators.presets import get_preset
 from diagatt.estimators.settings import check_lengths, check_settings
-from diagatt.estimators.stored import READ_WHOLE, by_shard, check_given
+from diagatt.estimators.stored import by_shard
 from diagatt.estimators.summary import Certainty, Summary, coefficient
 from diagatt.families import Family, check_response
 from diagatt.ragged import RaggedRows
@@ -35,7 +34,7 @@ from diagatt.segments import (
     weighted_pool,
 )
 from diagatt.solvers.problem import Problem
-from diagatt.solvers.stored import AnyProblem, StoredProblem
+from diagatt.solvers.stored import AnyProblem
 from diagatt.stores import RowStore
 
 # Attention whose entropy is within this part of the uniform one points at nothing.
@@ -155,29 +154,6 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         if bool((problem.weights == 0).any()):
             problem = problem.take(torch.nonzero(problem.weights)[:, 0])
         self._fit_problem(problem)
-
-    def _fit_store(self, store: RowStore, **given: Any) -> Self:
-        """Fit in passes over the shards; a store that is small is read whole."""
-        check_given(store, **given)
-        self._note_features(store)
-        encode = self._encoder(store)
-        if store.n_rows * store.n_features <= READ_WHOLE:
-            whole = store.take(np.arange(len(store)))
-            weights = validate_weights(whole.weights, len(store))
-            self._fit(whole.X, encode(np.asarray(whole.y)), weights, whole.covariates)
-            return self
-        check_settings(self, store)
-        family, n_outputs = self._fitted_family()
-        kind, device = self._torch_dtype(store.dtype), torch.device(self.device)
-        stored = StoredProblem(store, family, encode, n_outputs, kind, device)
-        for part in stored.parts(ahead=0):
-            check_response(family, part.y)
-        given_weights = store.weights()
-        problem: AnyProblem = stored
-        if given_weights is not None and not given_weights.all():
-            problem = stored.take(torch.from_numpy(np.flatnonzero(given_weights)))
-        self._fit_problem(problem)
-        return self
 
     def _encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
         """Turn stored responses into numbers."""

@@ -6,14 +6,22 @@ from collections.abc import Callable
 from dataclasses import fields
 from functools import wraps
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
+from diagatt.estimators.base import validate_weights
+from diagatt.estimators.settings import check_settings
 from diagatt.estimators.summary import Certainty
+from diagatt.families import check_response
+from diagatt.solvers.stored import AnyProblem, StoredProblem
 from diagatt.stores import RowStore
 
-__all__ = ["READ_WHOLE", "by_shard", "check_given", "stored_classes"]
+if TYPE_CHECKING:
+    from diagatt.estimators.diagonal_base import _DiagAtt
+
+__all__ = ["READ_WHOLE", "by_shard", "check_given", "fit_store", "stored_classes"]
 
 # Numbers (rows times features) up to which a store is read into memory and fitted there.
 READ_WHOLE = 1_000_000
@@ -72,3 +80,26 @@ def stored_classes(store: RowStore) -> np.ndarray:
         y, weights = np.asarray(shard.responses()), shard.weights()
         found |= set(np.unique(y if weights is None else y[weights > 0]).tolist())
     return np.array(sorted(found))
+
+
+def fit_store(estimator: _DiagAtt, store: RowStore, **given: Any) -> None:
+    """Fit in passes over the shards; a store that is small is read whole."""
+    check_given(store, **given)
+    estimator._note_features(store)
+    encode = estimator._encoder(store)
+    if store.n_rows * store.n_features <= READ_WHOLE:
+        whole = store.take(np.arange(len(store)))
+        weights = validate_weights(whole.weights, len(store))
+        estimator._fit(whole.X, encode(np.asarray(whole.y)), weights, whole.covariates)
+        return
+    check_settings(estimator, store)
+    family, n_outputs = estimator._fitted_family()
+    kind, device = estimator._torch_dtype(store.dtype), torch.device(estimator.device)
+    stored = StoredProblem(store, family, encode, n_outputs, kind, device)
+    for part in stored.parts(ahead=0):
+        check_response(family, part.y)
+    stored_weights = store.weights()
+    problem: AnyProblem = stored
+    if stored_weights is not None and not stored_weights.all():
+        problem = stored.take(torch.from_numpy(np.flatnonzero(stored_weights)))
+    estimator._fit_problem(problem)
