@@ -1,4 +1,7 @@
-"""Why cells of the paper's own methods do not match: a sentence for each method and metric."""
+"""Why cells of the paper's own methods do not match: a sentence for each method and metric.
+
+They are what we think, from what was run and published; none of the causes was tested by itself.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,8 @@ _HEADS = (
     "the active one more often; the published rates look like those of one row a sample"
 )
 _TRAINING = (
-    "Adam's batch size and number of epochs are not stated; forty epochs of batches of 32 "
-    "reproduce Table 1 and are more than the published fits seem to have had here"
+    "Adam's batch size, number of epochs and start are not stated; ours were fixed on Table 1, and "
+    "why they differ from the published training here is not known"
 )
 _MDSP = (
     "the published fits are not minimizers; where they stopped was read off their RMSE "
