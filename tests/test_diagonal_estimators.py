@@ -381,6 +381,29 @@ def test_the_preset_of_the_paper(estimator, temperature):
     assert len(model.history_[0]) == 3
 
 
+@pytest.mark.parametrize("parameterization", ["factored", "psd"])
+@pytest.mark.parametrize("score_form", ["quadratic", "affine", "contextual"])
+def test_low_rank_is_kept_as_factors(parameterization, score_form, tmp_path):
+    rng = np.random.default_rng(0)
+    X = RaggedRows.from_samples([rng.normal(size=(p, 6)) for p in rng.integers(2, 6, 60)])
+    y = np.array([sample[0, 0] for sample in X])
+    options = {"parameterization": parameterization, "score_form": score_form, "rank": 2}
+    model = regressor(**options, n_restarts=3, n_heads=2, max_epochs=3, optimizer="adam").fit(X, y)
+    width = {"quadratic": 6, "affine": 7, "contextual": 13}[score_form]
+    assert model.query_.shape == model.key_.shape == (6, width, 2)
+    np.testing.assert_allclose(
+        model.query_key_, np.einsum("hdq,heq->hde", model.query_, model.key_), rtol=1e-12
+    )
+    model.save(tmp_path / "m.safetensors")
+    read = DiagAttRegressor.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(read.predict(X), model.predict(X))
+    dense = DiagAttRegressor.load(tmp_path / "m.safetensors")
+    dense.query_key_ = model.query_key_
+    np.testing.assert_allclose(dense.predict(X), model.predict(X), rtol=1e-10)
+    for ours, theirs in zip(dense.attention(X), model.attention(X), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize("estimator", [DiagAttRegressor, DiagAttClassifier])
 def test_clone_and_parameters(estimator):
     model = estimator(2, temperature=3.0)

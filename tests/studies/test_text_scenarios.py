@@ -16,13 +16,13 @@ from diagatt.text.embedded import EmbeddedTexts
 WORDS = {"good": (3.0, 1), "bad": (-3.0, 0)}
 
 
-def embedded(n, seed):
+def embedded(n, seed, fillers=(2, 5)):
     """Texts "w w good w" whose keyword has a vector far from the others."""
     rng = np.random.default_rng(seed)
     texts, samples, spans, keywords, y = [], [], [], [], []
     for i in range(n):
         keyword = ["good", "bad"][i % 2]
-        words = [f"w{i}", *["w"] * int(rng.integers(2, 5))]
+        words = [f"w{i}", *["w"] * int(rng.integers(*fillers))]
         place = int(rng.integers(0, len(words) + 1))
         words.insert(place, keyword)
         rows = 0.3 * rng.normal(size=(len(words), 4))
@@ -48,7 +48,7 @@ def texts(monkeypatch):
         test=SimpleNamespace(y=y_test, spans=spans_test, split=split),
     )
     monkeypatch.setattr(scenarios, "uci_comments", lambda layers="auto": (train, y))
-    monkeypatch.setattr(scenarios, "_keywords", lambda path: (data, train, test))
+    monkeypatch.setattr(scenarios, "_keywords", lambda path, layers: (data, train, test))
 
 
 @pytest.mark.parametrize("method", ["pooled", "diagatt", "mdsp", "stdatt-1"])
@@ -76,6 +76,20 @@ def test_the_keyword_is_found_and_counted(texts):
     assert scenarios.Keywords(original=False).run("diagatt", 0, 1.0)["crlr"] > 95
 
 
+@pytest.mark.parametrize("method", ["diagatt", "gated"])
+def test_keywords_beyond_the_longest_training_text_are_found(monkeypatch, method):
+    train, y, spans = embedded(160, 0)
+    test, y_test, spans_test = embedded(40, 1, fillers=(10, 12))
+    data = SimpleNamespace(
+        train=SimpleNamespace(y=y, spans=spans),
+        test=SimpleNamespace(y=y_test, spans=spans_test, split=np.full(40, "test_a")),
+    )
+    monkeypatch.setattr(scenarios, "_keywords", lambda path, layers: (data, train, test))
+    found = scenarios.Keywords(original=False).run(method, 0, 1.0)
+    assert found["accuracy"] > 95
+    assert found["crlr"] > 95
+
+
 def test_pooled_best_takes_the_layers_that_validation_prefers(texts, monkeypatch):
     train, y, _ = embedded(160, 0)
     noise = np.random.default_rng(0).normal(size=train.rows.values.shape)
@@ -87,6 +101,20 @@ def test_pooled_best_takes_the_layers_that_validation_prefers(texts, monkeypatch
     found = scenarios.UCI().run("pooled-best", 0, 1.0)
     assert found["details"]["chosen"]["layers"] == 5
     assert found["accuracy"] > 90
+
+
+def test_our_default_and_joined_methods_take_the_rows_of_the_text_classifier(texts, monkeypatch):
+    seen = []
+    train, y, _ = embedded(160, 0)
+    monkeypatch.setattr(
+        scenarios, "uci_comments", lambda layers="auto": seen.append(layers) or (train, y)
+    )
+    for method in ("diagatt", "pooled-joined", "pooled"):
+        scenarios.UCI().run(method, 0, 1.0)
+    assert seen[1::2] == ["joined", "joined", "auto"]  # the first call is for the texts
+    with_rows = {m: scenarios.UCI().parameters(m, 1.0) for m in ("pooled", "pooled-joined")}
+    assert with_rows["pooled"]["rows"] != with_rows["pooled-joined"]["rows"]
+    assert with_rows["pooled"]["estimator"] == with_rows["pooled-joined"]["estimator"]
 
 
 def test_splits_are_not_those_that_defaults_were_chosen_on(texts, monkeypatch):

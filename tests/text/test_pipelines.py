@@ -60,9 +60,9 @@ def test_the_default_is_the_preset_with_about_60_steps(n, epochs):
 
 
 def test_the_parts_by_hand_give_the_same(fitted, comments):
-    rows = TextRows().transform(comments[0])
+    rows = TextRows(layers="joined").transform(comments[0])
     by_hand = quick(DiagAttClassifier).set_params(random_state=0).fit(rows, comments[1])
-    new = TextRows().transform(list(NEW))
+    new = TextRows(layers="joined").transform(list(NEW))
     np.testing.assert_allclose(fitted.predict_proba(list(NEW)), by_hand.predict_proba(new))
     attention = fitted.attention(list(NEW))
     for words, own in zip(attention, by_hand.attention(new), strict=True):

@@ -30,7 +30,8 @@ def bare(folder, text, layers):
 
 
 @pytest.mark.parametrize(
-    ("layers", "numbers"), [(0, [0]), ("auto", [1]), ((0, 2), [0, 2]), ((-1, 1), [2, 1])]
+    ("layers", "numbers"),
+    [(0, [0]), ("auto", [1]), ("joined", [0, 1, 2]), ((0, 2), [0, 2]), ((-1, 1), [2, 1])],
 )
 def test_pieces_equal_a_bare_transformers_call(tiny_bert, layers, numbers):
     embedded = TextRows(tiny_bert, layers=layers, merge=None, batch_size=3).embed(TEXTS)
@@ -227,9 +228,9 @@ def test_a_long_text_is_cut_with_a_warning():
     ("parameters", "message"),
     [
         ({"layers": 3}, r"layer 3 does not exist: the model has layers 0 \(embedding\) to 2"),
-        ({"layers": []}, "layers must be 'auto', an integer or several"),
-        ({"layers": "last"}, "layers must be 'auto', an integer or several"),
-        ({"layers": 0.5}, "layers must be 'auto', an integer or several"),
+        ({"layers": []}, "layers must be 'auto', 'joined', an integer or several"),
+        ({"layers": "last"}, "layers must be 'auto', 'joined', an integer or several"),
+        ({"layers": 0.5}, "layers must be 'auto', 'joined', an integer or several"),
         ({"merge": "last"}, "unknown merge 'last'"),
         ({"batch_size": 0}, "batch_size must be an integer of at least 1"),
         ({"max_length": 41}, "beyond the 40 pieces"),

@@ -186,8 +186,7 @@ class DiagonalAttention(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """ψ, and the rows' products with `project` if it is given."""
         factors = self.query_key.factors()
-        dim = score_dimension(self.n_features, self.score_form)
-        if factors is not None and 2 * factors[0].shape[-1] < dim:
+        if factors is not None and self.low_rank is not None:
             raw = self._factored_scores(values, offsets, *factors)
             products = values[:, :0] if project is None else values @ project
         else:
@@ -256,6 +255,15 @@ class DiagonalAttention(nn.Module):
         if score_ridge:
             total = total + 0.5 * score_ridge * self.query_key.matrix().square().sum()
         return total
+
+    @property
+    def low_rank(self) -> int | None:
+        """Rank of W's factors if they are smaller than W, else None."""
+        factors = self.query_key.factors()
+        dim = score_dimension(self.n_features, self.score_form)
+        if factors is None or 2 * factors[0].shape[-1] >= dim:
+            return None
+        return factors[0].shape[-1]
 
     @property
     def cuts_rank(self) -> bool:

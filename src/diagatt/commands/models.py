@@ -46,9 +46,8 @@ def new_model(inputs: Inputs, choice: Choice) -> Any:
 
         estimator = face(**{**text_settings(len(inputs)), **asked})
         pipeline = TextClassifier if classifies else TextRegressor
-        return pipeline(
-            text_rows=TextRows(verbose=True), estimator=estimator, random_state=choice.seed
-        )
+        rows = TextRows(layers="joined", verbose=True)
+        return pipeline(text_rows=rows, estimator=estimator, random_state=choice.seed)
     from diagatt.images import ImageClassifier, ImageRegressor
 
     return (ImageClassifier if classifies else ImageRegressor)(

@@ -6,6 +6,7 @@ import torch
 from scipy.optimize import linear_sum_assignment
 
 from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.attention.parameterizations import FactoredQueryKey
 from diagatt.segments import map_blocks
 from diagatt.solvers.problem import Problem
 from diagatt.solvers.stored import AnyProblem
@@ -18,19 +19,26 @@ def average(modules: list[DiagonalAttention], problem: AnyProblem) -> DiagonalAt
     Heads of later restarts are put in the order in which they attend like the first restart's.
     """
     M, first = len(modules), modules[0]
+    rank = first.low_rank
     result = DiagonalAttention(
         first.n_features,
         M * first.n_heads,
         first.n_outputs,
         len(first.covariate),
         temperature=first.temperature,
+        parameterization="full" if rank is None else "factored",
+        rank=rank,
         score_form=first.score_form,
         coupling=first.coupling,
         groups=M,
     ).to(first.value)
     orders = [_matching_order(first, module, problem) for module in modules]
     pairs = list(zip(modules, orders, strict=True))
-    result.query_key.set_matrix(torch.cat([m.query_key.matrix()[o] for m, o in pairs]))
+    if isinstance(result.query_key, FactoredQueryKey):  # M·R matrices of D² would be large
+        for target, side in ((result.query_key.query, 0), (result.query_key.key, 1)):
+            target.copy_(torch.cat([_factors(m)[side][o] for m, o in pairs]))
+    else:
+        result.query_key.set_matrix(torch.cat([m.query_key.matrix()[o] for m, o in pairs]))
     result.value.copy_(torch.cat([m.value[o] for m, o in pairs]) / M)
     result.intercept.copy_(torch.stack([m.intercept for m in modules]).mean(dim=0))
     result.covariate.copy_(torch.stack([m.covariate for m in modules]).mean(dim=0))
@@ -47,6 +55,12 @@ def copy_parameters(source: DiagonalAttention, target: DiagonalAttention, restar
     target.value.copy_(source.value[lines] * restarts)
     target.intercept.copy_(source.intercept)
     target.covariate.copy_(source.covariate)
+
+
+def _factors(module: DiagonalAttention) -> tuple[torch.Tensor, torch.Tensor]:
+    factors = module.query_key.factors()
+    assert factors is not None
+    return factors
 
 
 def _matching_order(

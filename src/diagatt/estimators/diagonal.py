@@ -99,6 +99,8 @@ class DiagAttRegressor(RegressorMixin, _DiagAtt):
     ----------
     query_key_ : array of shape (n_restarts · n_heads, D, D)
         W; D = d, d + 1 ("affine") or 2d + 1 ("contextual").
+    query_, key_ : arrays of shape (n_restarts · n_heads, D, rank)
+        W_Q and W_K with W = W_Q W_Kᵀ if they are smaller than W; else W and None.
     value_ : array of shape (n_restarts · n_heads, n_features)
         v, divided by the number of restarts.
     intercept_ : float

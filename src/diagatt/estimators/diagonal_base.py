@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from diagatt.attention.coupling import distinct_argmax
 from diagatt.attention.diagonal import DiagonalAttention, score_dimension
+from diagatt.attention.parameterizations import FactoredQueryKey
 from diagatt.estimators.base import (
     RowsEstimator,
     check_finite,
@@ -127,9 +128,9 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
 
         Parameters
         ----------
-        name : {"paper", "text"}
+        name : {"paper", "text", "keyword"}
             "paper" trains as the paper does (supplement S7.1 and S7.2); "text" is for rows of
-            words (docs/text.md).
+            words, "keyword" for texts in which a single word decides (docs/text.md).
 
         Examples
         --------
@@ -165,7 +166,10 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         fitted = fit_diagonal(self, problem, seed, start)
         module = fitted.module
         self.n_heads_, self.n_restarts_ = fitted.n_heads, fitted.n_restarts
-        self.query_key_ = module.query_key.matrix().detach().cpu().numpy()  # (M·R, D, D)
+        factors = module.query_key.factors() if module.low_rank else None
+        query, key = factors or (module.query_key.matrix(), None)
+        self.query_ = query.detach().cpu().numpy()  # (M·R, D, q), or W itself
+        self.key_ = None if key is None else key.detach().cpu().numpy()
         self.value_ = _drop_single(module.value.mT.detach().cpu().numpy(), axis=1)  # (M·R, [K,] d)
         self.intercept_ = _drop_single(module.intercept.detach().cpu().numpy(), axis=0)
         self.covariate_coef_ = _drop_single(module.covariate.T.detach().cpu().numpy(), axis=0)
@@ -213,7 +217,7 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         raise NotImplementedError
 
     def _warm_module(self, problem: AnyProblem) -> DiagonalAttention | None:
-        if not hasattr(self, "query_key_"):
+        if not hasattr(self, "query_"):
             return None
         shape = (self.n_heads_ * self.n_restarts_, problem.n_outputs, problem.n_features)
         side = score_dimension(problem.n_features, self.score_form)
@@ -221,7 +225,7 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         if (
             not (chosen or self.n_heads == self.n_heads_)
             or np.size(self.value_) != np.prod(shape)
-            or self.query_key_.shape[-1] != side
+            or self.query_.shape[1] != side
             or self.n_covariates_ != problem.n_covariates
         ):
             raise ValueError(
@@ -238,6 +242,16 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
 
     # ------------------------------------------------------------------ what the fit says
 
+    @property
+    def query_key_(self) -> np.ndarray:
+        """W of every head, (M·R, D, D); multiplied out if its factors are kept."""
+        check_is_fitted(self)
+        return self.query_ if self.key_ is None else self.query_ @ self.key_.swapaxes(1, 2)
+
+    @query_key_.setter
+    def query_key_(self, W: np.ndarray) -> None:
+        self.query_, self.key_ = W, None
+
     @torch.random.fork_rng(devices=[])  # a new module draws numbers that are not used
     def to_module(self) -> DiagonalAttention:
         """The fitted model as a torch module (M·R heads if M restarts were averaged)."""
@@ -251,12 +265,18 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
             n_outputs,
             self.n_covariates_,
             temperature=self.temperature_,
-            score_form=forms[self.query_key_.shape[-1]],
+            parameterization="full" if self.key_ is None else "factored",
+            rank=None if self.key_ is None else self.key_.shape[-1],
+            score_form=forms[self.query_.shape[1]],
             coupling=self.coupling_,
             groups=self.n_restarts_,
         ).to(torch.from_numpy(self.value_).dtype)
         with torch.no_grad():
-            module.query_key.set_matrix(torch.from_numpy(self.query_key_))
+            if isinstance(module.query_key, FactoredQueryKey):
+                module.query_key.query.copy_(torch.from_numpy(self.query_))
+                module.query_key.key.copy_(torch.from_numpy(self.key_))
+            else:
+                module.query_key.set_matrix(torch.from_numpy(self.query_))
             module.value.copy_(torch.from_numpy(self.value_.reshape(heads, n_outputs, d)).mT)
             module.intercept.copy_(torch.as_tensor(self.intercept_))
             coefficients = torch.from_numpy(np.asarray(self.covariate_coef_))

@@ -25,29 +25,47 @@ _PAPER: dict[str, Any] = {
     "n_restarts": 1,
 }
 
-# Chosen on text by cross-validation of training sentences: docs/text.md has the table. Ridge and
-# epochs are for about 2,000 texts; `diagatt.text` fits them to the number of texts.
+# For texts whose tone is to be predicted; chosen by cross-validation of training sentences
+# (docs/text.md has the table). Ridge and epochs are for about 2,000 texts; `diagatt.text` fits them
+# to the number of texts.
 _TEXT: dict[str, Any] = {
     "solver": "gradient",
     "score_form": "affine",
     "coupling": "independent",
     "parameterization": "factored",
     "rank": 2,
+    "temperature": 0.1,
     "ridge": 40.0,
     "score_ridge": 0.0,
     "optimizer": "adam",
     "learning_rate": 5e-3,
     "batch_size": 256,
     "max_epochs": 6,
-    "row_dropout": 0.03,
+    "row_dropout": 0.1,
     "init": "zero",
     "init_scale": 0.1,
-    "n_restarts": 12,
+    "n_restarts": 24,
+}
+
+# For texts in which one word decides and must be found, also where it is new: half of the rows are
+# dropped, so that no neighbour can stand in for it, and scores are not divided by √d.
+_KEYWORD: dict[str, Any] = {
+    **_TEXT,
+    "score_form": "quadratic",
+    "temperature": 0.036,
+    "ridge": 4.0,
+    "score_ridge": 0.4,
+    "learning_rate": 3e-3,
+    "batch_size": 512,
+    "max_epochs": 30,
+    "row_dropout": 0.5,
+    "init_scale": 0.036,
+    "n_restarts": 48,
 }
 
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
-    "regressor": {"paper": {**_PAPER, "temperature": 100.0}, "text": _TEXT},
-    "classifier": {"paper": {**_PAPER, "temperature": 1000.0}, "text": _TEXT},
+    "regressor": {"paper": {**_PAPER, "temperature": 100.0}, "text": _TEXT, "keyword": _KEYWORD},
+    "classifier": {"paper": {**_PAPER, "temperature": 1000.0}, "text": _TEXT, "keyword": _KEYWORD},
 }
 
 

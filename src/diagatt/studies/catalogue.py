@@ -114,7 +114,7 @@ STUDIES: dict[str, Study] = {
             "Figure 2 and Table 3: UCI comments",
             "figure2",
             (UCI(),),
-            (*_TEXT, "pooled-best"),
+            (*_TEXT, "pooled-best", "pooled-joined", "gated-joined", "stdatt-1-joined"),
             ("accuracy",),
         ),
         Study(

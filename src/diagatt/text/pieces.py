@@ -70,14 +70,16 @@ def resolve_layers(layers: Any, n_layers: int) -> list[int]:
 
     Examples
     --------
-    >>> resolve_layers((0, -1), 6), resolve_layers("auto", 6)
-    ([0, 6], [4])
+    >>> resolve_layers((0, -1), 6), resolve_layers("auto", 6), resolve_layers("joined", 6)
+    ([0, 6], [4], [0, 4, 5, 6])
     """
     if isinstance(layers, str) and layers == "auto":
         return [2 * n_layers // 3]
+    if isinstance(layers, str) and layers == "joined":
+        return sorted({0, 2 * n_layers // 3, 5 * n_layers // 6, n_layers})
     numbers = np.atleast_1d(layers)
     if numbers.ndim != 1 or len(numbers) == 0 or numbers.dtype.kind not in "iu":
-        raise ValueError(f"layers must be 'auto', an integer or several, got {layers!r}.")
+        raise ValueError(f"layers must be 'auto', 'joined', an integer or several, got {layers!r}.")
     for number in numbers.tolist():
         if not -n_layers - 1 <= number <= n_layers:
             raise ValueError(

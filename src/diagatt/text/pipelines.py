@@ -20,15 +20,18 @@ from diagatt.text.rows import TextRows
 from diagatt.text.top_words import top_words
 
 # Steps of Adam a start, whatever the number of texts: this is what stops it early.
-STEPS = 60
-# Of the values, beside the mean loss.
-RIDGE = 0.02
+STEPS = {"text": 60, "keyword": 120}
+# Of values and scores, beside the mean loss.
+RIDGE = {"text": 0.02, "keyword": 0.002}
+SCORE_RIDGE = {"text": 0.0, "keyword": 0.0002}
 
 
-def text_settings(n_texts: int) -> dict[str, Any]:
-    """Parameters of the default estimator for so many training texts.
+def text_settings(n_texts: int, preset: str = "text") -> dict[str, Any]:
+    """Parameters of an estimator for so many training texts.
 
-    The preset "text" with as many epochs as make about 60 steps, and a ridge of 0.02 a text.
+    The preset with as many epochs as make about 60 steps ("text", the default of
+    `TextClassifier`) or 120 ("keyword", for texts in which one word decides), and ridges that grow
+    with the number of texts, as the loss does.
 
     Examples
     --------
@@ -36,9 +39,14 @@ def text_settings(n_texts: int) -> dict[str, Any]:
     >>> settings["max_epochs"], settings["ridge"]
     (6, 48.0)
     """
-    settings = get_preset("classifier", "text")
+    settings = get_preset("classifier", preset)
     batches = math.ceil(n_texts / settings["batch_size"])
-    return {**settings, "max_epochs": max(1, round(STEPS / batches)), "ridge": RIDGE * n_texts}
+    return {
+        **settings,
+        "max_epochs": max(1, round(STEPS[preset] / batches)),
+        "ridge": RIDGE[preset] * n_texts,
+        "score_ridge": SCORE_RIDGE[preset] * n_texts,
+    }
 
 
 class _TextPipeline(RowsPipeline):
@@ -105,7 +113,8 @@ class _TextPipeline(RowsPipeline):
         return embedded.located(rows, weights)
 
     def _fit_rows(self, inputs: Any) -> RaggedRows:
-        self.text_rows_ = TextRows() if self.text_rows is None else clone(self.text_rows)
+        rows = TextRows(layers="joined") if self.text_rows is None else self.text_rows
+        self.text_rows_ = clone(rows)
         return self.text_rows_.fit(inputs).transform(inputs)
 
     def _rows_document(self) -> dict[str, Any]:
@@ -135,7 +144,7 @@ class TextClassifier(ClassifierMixin, _TextPipeline):
     Parameters
     ----------
     text_rows : TextRows, optional
-        How texts become rows; ``TextRows()`` by default.
+        How texts become rows; ``TextRows(layers="joined")`` by default.
     estimator : classifier of diagatt, optional
         By default ``DiagAttClassifier(**text_settings(n_texts))``, the preset "text"; any
         competitor works as well.
@@ -154,7 +163,7 @@ class TextClassifier(ClassifierMixin, _TextPipeline):
     >>> from diagatt import DiagAttClassifier
     >>> from diagatt.text import TextClassifier
     >>> texts = ["What a lovely phone.", "A dreadful film.", "Great food!", "The worst service."]
-    >>> quick = DiagAttClassifier.preset("text", n_restarts=2, max_epochs=60, ridge=1)
+    >>> quick = DiagAttClassifier.preset("text", n_restarts=6, max_epochs=20, ridge=1)
     >>> model = TextClassifier(estimator=quick, random_state=0)
     >>> model = model.fit(texts * 5, ["good", "bad", "good", "bad"] * 5)
     >>> model.predict(["A great film.", "Dreadful food!"])
@@ -195,7 +204,7 @@ class TextRegressor(RegressorMixin, _TextPipeline):
     Parameters
     ----------
     text_rows : TextRows, optional
-        How texts become rows; ``TextRows()`` by default.
+        How texts become rows; ``TextRows(layers="joined")`` by default.
     estimator : regressor of diagatt, optional
         By default ``DiagAttRegressor(**text_settings(n_texts))``, the preset "text".
     random_state : int, RandomState or None

