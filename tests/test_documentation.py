@@ -207,3 +207,13 @@ def test_pages_name_no_path_of_a_machine():
     for path in (*PAGES, DOCS / "api.rst", DOCS / "conf.py"):
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"/(work|home|root|tmp)/", text), path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_quoted_results_are_those_of_the_studies(page, monkeypatch):
+    monkeypatch.syspath_prepend(DOCS)
+    quote = importlib.import_module("quote")
+    text = page.read_text(encoding="utf-8")
+    assert quote.quoted(text) == text, "run `python docs/quote.py`"
+    if page.name in ("README.md", "text.md"):
+        assert quote.QUOTATION.search(text)

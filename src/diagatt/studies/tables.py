@@ -24,7 +24,7 @@ def markdown_table(
     study: Study,
     cells: Sequence[Cell],
     lines: Iterable[dict[str, Any]],
-    explanations: Mapping[tuple[str, str], str],
+    explanations: Mapping[tuple[str, ...], str],
 ) -> str:
     """The table with title, summary, explanations and where it was run."""
     head = [*HEAD, "verdict"]
@@ -98,11 +98,12 @@ def _summary(cells: Sequence[Cell]) -> str:
     return f"{counts}.{matched}"
 
 
-def _notes(cells: Sequence[Cell], explanations: Mapping[tuple[str, str], str]) -> list[str]:
+def _notes(cells: Sequence[Cell], explanations: Mapping[tuple[str, ...], str]) -> list[str]:
     """A line for every cell of the paper's methods that does not match."""
     said = []
     for cell in cells:
         if cell.method in PAPER_METHODS and cell.verdict in ("better", "worse"):
-            text = explanations.get((cell.method, cell.metric), "not explained")
+            general = explanations.get((cell.method, cell.metric), "not explained")
+            text = explanations.get((cell.method, cell.metric, cell.verdict), general)
             said.append(f"- {cell.scenario}, {cell.method}, {cell.metric}, {cell.verdict}: {text}.")
     return ["\n".join(["Cells that do not match:", "", *said])] if said else []
