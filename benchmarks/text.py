@@ -7,8 +7,8 @@ Run ``python -m benchmarks.text`` with one of
 * ``throughput``  embedding against a bare loop of ``transformers``, and against the cache.
 
 Comparisons with other methods are studies: ``diagatt study run uci`` and ``keywords``. Results of
-``ablation`` are kept in ``results/text-ablation.jsonl``; a run that was killed goes on where it
-stopped. The UCI files are found through ``DIAGATT_UCI_SENTIMENT`` or beside the repository.
+``ablation`` are kept in ``results/``, with a table in Markdown; a run that was killed goes on where
+it stopped. The UCI files are found through ``DIAGATT_UCI_SENTIMENT`` or beside the repository.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.metrics import log_loss
 
-from benchmarks.store import remember
+from benchmarks.store import FOLDER, remember
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 CACHE = Path(tempfile.gettempdir()) / "diagatt-text"
@@ -105,7 +105,7 @@ def bare_loop(backend: Any, texts: list[str], batch_size: int = 64) -> list[np.n
 # Each line changes one thing of a preset, fitted from six starts.
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "text": {
-        "six starts": {},
+        "nothing else": {},
         "as it is: 24 starts": {"n_restarts": 24},
         "one start": {"n_restarts": 1},
         "no row dropped": {"row_dropout": 0.0},
@@ -129,8 +129,8 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "values start pooled": {"init": "pooled"},
     },
     "keyword": {
-        "six starts": {},
-        "as it is: 48 starts": {"n_restarts": 48},
+        "nothing else": {},
+        "twelve starts": {"n_restarts": 12},
         "one start": {"n_restarts": 1},
         "no row dropped": {"row_dropout": 0.0},
         "a tenth of the rows dropped": {"row_dropout": 0.1},
@@ -159,14 +159,17 @@ def run_ablation(preset: str) -> None:
     four; and template A, fitted to template B.
     """
     metric = "cross-entropy" if preset == "text" else "CRLR %"
-    table = Table(f"preset {preset!r} with", "accuracy %", metric)
+    rows = [["six starts and", "accuracy %", metric], ["---"] * 3]
     ablate = ablate_uci if preset == "text" else ablate_keywords
     for name in VARIANTS[preset]:
-        result = remember("text-ablation", f"{preset}: {name}", lambda n=name: ablate(n))
+        result = remember(f"{preset}-ablation", name, lambda n=name: ablate(n))
         second = result.get("cross_entropy")
         shown = f"{100 * result['crlr']:.1f}" if second is None else f"{second:.4f}"
-        table.add_row(name, f"{100 * result['accuracy']:.2f}", shown)
-    Console().print(table)
+        rows.append([name, f"{100 * result['accuracy']:.2f}", shown])
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    text = "\n".join([f"# Ablation of the preset {preset}", "", *lines, ""])
+    (FOLDER / f"{preset}-ablation.md").write_text(text, encoding="utf-8")
+    Console().print(text)
 
 
 def variant(preset: str, name: str, n_samples: int) -> tuple[Any, Any]:
