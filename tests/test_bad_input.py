@@ -303,7 +303,8 @@ def test_a_family_of_the_other_estimator():
 
 @pytest.mark.parametrize("estimator", [DiagAttRegressor, DiagAttClassifier])
 def test_an_unknown_preset(estimator):
-    with pytest.raises(ValueError, match=r"unknown preset 'best': choose one of \['paper'"):
+    known = r"unknown preset 'best': choose one of \['keyword', 'paper', 'text'\]"
+    with pytest.raises(ValueError, match=known):
         estimator.preset("best")
 
 
