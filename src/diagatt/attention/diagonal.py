@@ -185,8 +185,8 @@ class DiagonalAttention(nn.Module):
         self, values: Tensor, offsets: Tensor, project: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """ψ, and the rows' products with `project` if it is given."""
-        factors = self.query_key.factors()
-        if factors is not None and self.low_rank is not None:
+        factors = self.small_factors
+        if factors is not None:
             raw = self._factored_scores(values, offsets, *factors)
             products = values[:, :0] if project is None else values @ project
         else:
@@ -257,13 +257,11 @@ class DiagonalAttention(nn.Module):
         return total
 
     @property
-    def low_rank(self) -> int | None:
-        """Rank of W's factors if they are smaller than W, else None."""
+    def small_factors(self) -> tuple[Tensor, Tensor] | None:
+        """W_Q and W_K, (R, D, q) each, if they are smaller than W, else None."""
         factors = self.query_key.factors()
         dim = score_dimension(self.n_features, self.score_form)
-        if factors is None or 2 * factors[0].shape[-1] >= dim:
-            return None
-        return factors[0].shape[-1]
+        return None if factors is None or 2 * factors[0].shape[-1] >= dim else factors
 
     @property
     def cuts_rank(self) -> bool:

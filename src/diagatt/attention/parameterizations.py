@@ -69,6 +69,12 @@ class FactoredQueryKey(nn.Module):
         return self.query, self.key
 
     @torch.no_grad()
+    def set_factors(self, query: Tensor, key: Tensor) -> None:
+        """Take these W_Q and W_K."""
+        self.query.copy_(query)
+        self.key.copy_(key)
+
+    @torch.no_grad()
     def set_matrix(self, matrix: Tensor) -> None:
         """Nearest W of this rank, its singular values shared evenly by both factors."""
         U, S, Vh = torch.linalg.svd(matrix)

@@ -19,15 +19,15 @@ def average(modules: list[DiagonalAttention], problem: AnyProblem) -> DiagonalAt
     Heads of later restarts are put in the order in which they attend like the first restart's.
     """
     M, first = len(modules), modules[0]
-    rank = first.low_rank
+    factors = [f for f in (m.small_factors for m in modules) if f is not None]  # all or none
     result = DiagonalAttention(
         first.n_features,
         M * first.n_heads,
         first.n_outputs,
         len(first.covariate),
         temperature=first.temperature,
-        parameterization="full" if rank is None else "factored",
-        rank=rank,
+        parameterization="factored" if factors else "full",
+        rank=factors[0][0].shape[-1] if factors else None,
         score_form=first.score_form,
         coupling=first.coupling,
         groups=M,
@@ -35,8 +35,9 @@ def average(modules: list[DiagonalAttention], problem: AnyProblem) -> DiagonalAt
     orders = [_matching_order(first, module, problem) for module in modules]
     pairs = list(zip(modules, orders, strict=True))
     if isinstance(result.query_key, FactoredQueryKey):  # M·R matrices of D² would be large
-        for target, side in ((result.query_key.query, 0), (result.query_key.key, 1)):
-            target.copy_(torch.cat([_factors(m)[side][o] for m, o in pairs]))
+        queries = [query[o] for (query, _), o in zip(factors, orders, strict=True)]
+        keys = [key[o] for (_, key), o in zip(factors, orders, strict=True)]
+        result.query_key.set_factors(torch.cat(queries), torch.cat(keys))
     else:
         result.query_key.set_matrix(torch.cat([m.query_key.matrix()[o] for m, o in pairs]))
     result.value.copy_(torch.cat([m.value[o] for m, o in pairs]) / M)
@@ -55,12 +56,6 @@ def copy_parameters(source: DiagonalAttention, target: DiagonalAttention, restar
     target.value.copy_(source.value[lines] * restarts)
     target.intercept.copy_(source.intercept)
     target.covariate.copy_(source.covariate)
-
-
-def _factors(module: DiagonalAttention) -> tuple[torch.Tensor, torch.Tensor]:
-    factors = module.query_key.factors()
-    assert factors is not None
-    return factors
 
 
 def _matching_order(

@@ -166,8 +166,7 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         fitted = fit_diagonal(self, problem, seed, start)
         module = fitted.module
         self.n_heads_, self.n_restarts_ = fitted.n_heads, fitted.n_restarts
-        factors = module.query_key.factors() if module.low_rank else None
-        query, key = factors or (module.query_key.matrix(), None)
+        query, key = module.small_factors or (module.query_key.matrix(), None)
         self.query_ = query.detach().cpu().numpy()  # (M·R, D, q), or W itself
         self.key_ = None if key is None else key.detach().cpu().numpy()
         self.value_ = _drop_single(module.value.mT.detach().cpu().numpy(), axis=1)  # (M·R, [K,] d)
@@ -273,8 +272,7 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         ).to(torch.from_numpy(self.value_).dtype)
         with torch.no_grad():
             if isinstance(module.query_key, FactoredQueryKey):
-                module.query_key.query.copy_(torch.from_numpy(self.query_))
-                module.query_key.key.copy_(torch.from_numpy(self.key_))
+                module.query_key.set_factors(*map(torch.from_numpy, (self.query_, self.key_)))
             else:
                 module.query_key.set_matrix(torch.from_numpy(self.query_))
             module.value.copy_(torch.from_numpy(self.value_.reshape(heads, n_outputs, d)).mT)
