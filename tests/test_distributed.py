@@ -73,13 +73,20 @@ def torchrun(processes, *command, **options):
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
+def succeed(command, folder):
+    """Run a command to its end; if it fails, show what it said."""
+    job = subprocess.run(
+        command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=300
+    )
+    assert job.returncode == 0, job.stderr
+
+
 @pytest.fixture(scope="module")
 def found(folder):
     """What 1, 2 and 3 processes found, rank by rank."""
     main(folder)
     for size in (2, 3):
-        job = torchrun(size, __file__, folder)
-        subprocess.run(job, check=True, env=ENVIRONMENT, capture_output=True, timeout=300)
+        succeed(torchrun(size, __file__, folder), folder)
     return {
         (size, rank): json.loads((folder / f"found-{size}-{rank}.json").read_text())
         for size in (1, 2, 3)
@@ -119,8 +126,7 @@ def large(tmp_path_factory):
     data = simulate.regression(2000, p=50, d=12, seed=0)
     RowStore.from_rows(folder / "store", data.X, data.y, shard_mib=0.5, text=[*map(str, data.y)])
     command = [sys.executable, "-m", "diagatt", "fit", "store", "--solver", "likelihood"]
-    options = {"cwd": folder, "env": ENVIRONMENT, "capture_output": True, "check": True}
-    subprocess.run([*command, "-o", "quiet"], **options)
+    succeed([*command, "-o", "quiet"], folder)
     return folder
 
 
@@ -142,8 +148,7 @@ def test_a_job_whose_rank_dies_ends_with_the_same_model(large):
 
 
 def test_processes_share_the_shards_of_a_prediction(large):
-    command = torchrun(2, "-m", "diagatt", "predict", "quiet", "store", "-o", "out")
-    subprocess.run(command, cwd=large, env=ENVIRONMENT, capture_output=True, check=True)
+    succeed(torchrun(2, "-m", "diagatt", "predict", "quiet", "store", "-o", "out"), large)
     store, model = RowStore(large / "store"), DiagAttRegressor.load(large / "quiet")
     parts = sorted((large / "out").glob("*.parquet"))
     assert len(parts) == len(store.shards)
