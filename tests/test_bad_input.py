@@ -275,6 +275,7 @@ def test_new_samples_shorter_than_the_heads_of_distinct_rows(method):
         ("ridge", -1.0, "ridge must be 0 or positive, got -1.0"),
         ("score_ridge", -1.0, "score_ridge must be 0 or positive"),
         ("row_dropout", 1.0, r"row_dropout must be in \[0, 1\), got 1.0"),
+        ("value_dropout", 1.0, r"value_dropout must be in \[0, 1\), got 1.0"),
         ("validation_fraction", -0.1, r"validation_fraction must be in \[0, 1\)"),
         ("value_bound", 0.0, "value_bound must be positive or None, got 0.0"),
         ("score_bound", -1.0, "score_bound must be positive or None"),

@@ -25,7 +25,11 @@ FITS = {
     "two heads": ("numbers", DiagAttRegressor, {**LIKELIHOOD, "n_heads": 2}),
     "classes": ("classes", DiagAttClassifier, LIKELIHOOD),
     "auto": ("numbers", DiagAttRegressor, {"random_state": 0}),
-    "gradient": ("numbers", DiagAttRegressor, {**GRADIENT, "row_dropout": 0.1}),
+    "gradient": (
+        "numbers",
+        DiagAttRegressor,
+        {**GRADIENT, "row_dropout": 0.1, "value_dropout": 0.5},
+    ),
     "held out": ("numbers", DiagAttRegressor, {**GRADIENT, "validation_fraction": 0.3}),
     "few shards": ("few", DiagAttRegressor, LIKELIHOOD),
     "few shards, gradient": ("few", DiagAttRegressor, GRADIENT),

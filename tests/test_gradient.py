@@ -35,7 +35,11 @@ def ragged(n=40, seed=0, shortest=2, longest=6):
 
 
 def make_problem(n=40, seed=0, weights=None, **options):
-    X, y = ragged(n, seed, **options)
+    return problem_of(*ragged(n, seed, **options), weights)
+
+
+def problem_of(X, y, weights=None):
+    n = len(X)
     values, offsets = X.to_torch()
     y = torch.from_numpy(y)
     weights = torch.ones(n, dtype=torch.float64) if weights is None else torch.as_tensor(weights)
@@ -125,10 +129,11 @@ def test_history_of_adam_says_the_loss_before_each_step():
     [
         {},
         {"row_dropout": 0.3},
+        {"value_dropout": 0.6},
         {"validation_fraction": 0.25, "patience": 100},
         {"validation_fraction": 0.25, "row_dropout": 0.2, "patience": 100, "batch_size": None},
     ],
-    ids=["plain", "dropout", "validation", "all"],
+    ids=["plain", "dropout", "values", "validation", "all"],
 )
 @pytest.mark.parametrize("stop", [1, 4])
 def test_a_resumed_run_is_bit_identical(tmp_path, options, stop):
@@ -285,6 +290,36 @@ def test_row_dropout_keeps_a_row_of_every_sample_and_about_its_share(share):
 
 
 @pytest.mark.parametrize("parameterization", ["full", "factored", "psd"])
+def test_a_step_for_the_values_keeps_the_scores(parameterization):
+    problem = make_problem()
+    module = DiagonalAttention(problem.n_features, parameterization=parameterization).double()
+    run = AdamRun(module, problem, adam(score_ridge=1.0), seed=0)
+    run.step(problem, problem.n_samples)  # Adam has momentum now
+    W, v = module.query_key.matrix().detach().clone(), module.value.detach().clone()
+    run.step(problem, problem.n_samples, keep_scores=True)
+    torch.testing.assert_close(module.query_key.matrix(), W, rtol=0, atol=0)
+    assert (module.value - v).abs().min() > 0
+
+
+def test_value_dropout_teaches_values_about_rows_that_are_not_attended():
+    """Two rows say the same in other features; attention takes the first, values learn both."""
+    rng = np.random.default_rng(0)
+    signal = rng.normal(size=(400, 1))
+    X = np.zeros((400, 2, 4))
+    X[:, 0] = np.hstack([signal, np.zeros((400, 1)), np.full((400, 1), 3.0), np.zeros((400, 1))])
+    X[:, 1] = np.hstack([np.zeros((400, 1)), signal, np.zeros((400, 1)), np.full((400, 1), 3.0)])
+    rows, y = RaggedRows.from_samples(list(X)), signal[:, 0]
+    slopes = {}
+    for share in (0.0, 0.5):
+        module = DiagonalAttention(4).double()
+        module.query_key.set_matrix(torch.diag(torch.tensor([0.0, 0.0, 400.0, 0.0]))[None])
+        AdamRun(module, problem_of(rows, y), adam(value_dropout=share, max_epochs=60), 0).run()
+        slopes[share] = module.value[0, :2, 0].tolist()
+    assert slopes[0.5] == pytest.approx([1, 1], abs=0.05)
+    assert abs(slopes[0.0][1]) < 0.05
+
+
+@pytest.mark.parametrize("parameterization", ["full", "factored", "psd"])
 def test_bounds_hold_after_training(parameterization):
     X, y = ragged()
     model = DiagAttRegressor(
@@ -310,7 +345,13 @@ def test_rank_of_a_full_matrix_is_kept_by_default_settings():
 
 @pytest.mark.parametrize(
     "option",
-    [{"row_dropout": 0.1}, {"validation_fraction": 0.1}, {"value_bound": 1.0}, {"rank": 1}],
+    [
+        {"row_dropout": 0.1},
+        {"value_dropout": 0.1},
+        {"validation_fraction": 0.1},
+        {"value_bound": 1.0},
+        {"rank": 1},
+    ],
 )
 def test_lbfgs_refuses_what_needs_batches(option):
     X, y = ragged()

@@ -69,6 +69,9 @@ class DiagAttRegressor(RegressorMixin, _DiagAtt):
         L-BFGS stops when no entry of the gradient is larger.
     row_dropout : float
         Share of rows left out at every step of Adam.
+    value_dropout : float
+        Share of rows left out at a second step on other samples, which trains the values only:
+        they learn from rows beside the active one, while scores go on looking for that one.
     validation_fraction, patience : float, int
         Hold this share of samples out; stop Adam when their loss has not fallen for `patience`
         epochs, and keep the best epoch.
@@ -192,8 +195,9 @@ class DiagAttClassifier(ClassifierMixin, _DiagAtt):
         "auto" is bernoulli for two classes and multinomial for more.
     solver, score_form, coupling, covariance, shrinkage, parameterization, rank, temperature, \
 ridge, score_ridge, value_bound, score_bound, optimizer, learning_rate, batch_size, max_epochs, \
-tolerance, row_dropout, validation_fraction, patience, init, init_scale, n_restarts, selection, \
-warm_start, checkpoint, checkpoint_every, random_state, device, dtype, verbose
+tolerance, row_dropout, value_dropout, validation_fraction, patience, init, init_scale, \
+n_restarts, selection, warm_start, checkpoint, checkpoint_every, random_state, device, dtype, \
+verbose
         As in `DiagAttRegressor`.
 
     Attributes

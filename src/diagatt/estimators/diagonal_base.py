@@ -72,6 +72,7 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         max_epochs: int | None = None,
         tolerance: float = 1e-8,
         row_dropout: float = 0.0,
+        value_dropout: float = 0.0,
         validation_fraction: float = 0.0,
         patience: int = 5,
         init: str = "pooled",
@@ -106,6 +107,7 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
         self.max_epochs = max_epochs
         self.tolerance = tolerance
         self.row_dropout = row_dropout
+        self.value_dropout = value_dropout
         self.validation_fraction = validation_fraction
         self.patience = patience
         self.init = init

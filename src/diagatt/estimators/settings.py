@@ -38,7 +38,7 @@ def check_settings(estimator: _DiagAtt, rows: RaggedRows | RowStore) -> None:
         _require(estimator, name, "positive", lambda v: v > 0)
     for name in ("ridge", "score_ridge"):
         _require(estimator, name, "0 or positive", lambda v: v >= 0)
-    for name in ("row_dropout", "validation_fraction"):
+    for name in ("row_dropout", "value_dropout", "validation_fraction"):
         _require(estimator, name, "in [0, 1)", lambda v: 0 <= v < 1)
     for name in ("value_bound", "score_bound"):
         _require(estimator, name, "positive or None", lambda v: v is None or v > 0)

@@ -69,12 +69,19 @@ class AdamRun:
         return self.history
 
     def run_epoch(self, epoch: int) -> dict[str, float]:
-        """Visit every sample once."""
+        """Visit every sample once; with `value_dropout` once more, for the values alone."""
         problem, settings = self.problem, self.settings
         total = torch.zeros((), dtype=torch.float64, device=problem.device)
-        batches = problem.batches(settings.batch_size, settings.row_dropout, self.generator)
-        for batch, count in batches:
-            total += self.step(batch, count)
+        size = settings.batch_size
+        batches = problem.batches(size, settings.row_dropout, self.generator)
+        if settings.value_dropout == 0:
+            for batch, count in batches:
+                total += self.step(batch, count)
+        else:
+            thinned = problem.batches(size, settings.value_dropout, self.generator)
+            for (batch, count), (rest, rest_count) in zip(batches, thinned, strict=True):
+                total += self.step(batch, count)
+                self.step(rest, rest_count, keep_scores=True)
         (total,) = problem.group.add([total])
         loss = float(total) / problem.total_weight
         check_finite(loss, epoch)
@@ -85,8 +92,11 @@ class AdamRun:
             self.best = {k: v.detach().clone() for k, v in self.module.state_dict().items()}
         return entry(epoch, loss, validation_loss)
 
-    def step(self, batch: Problem, count: int) -> Tensor:
-        """One step of Adam on `count` samples of all processes; returns the summed loss of ours."""
+    def step(self, batch: Problem, count: int, keep_scores: bool = False) -> Tensor:
+        """One step of Adam on `count` samples of all processes; returns the summed loss of ours.
+
+        With `keep_scores`, W stays as it is.
+        """
         z = self.forward(batch.values, batch.offsets, batch.covariates)
         loss = (batch.weights * batch.family.loss(batch.y, z)).sum()
         # Over the expected weight of a batch, not its own: every sample counts by its weight alone.
@@ -94,6 +104,9 @@ class AdamRun:
         penalty = self.settings.penalty(self.module, self.problem)
         self.optimizer.zero_grad()
         (mean + penalty).backward()
+        if keep_scores:
+            for parameter in self.module.query_key.parameters():
+                parameter.grad = None  # Adam passes it over
         self.optimizer.step()
         self.module.project_()
         return loss.detach()

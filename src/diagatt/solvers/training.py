@@ -33,6 +33,7 @@ class GradientSettings:
     ridge: float = 0.0
     score_ridge: float = 0.0
     row_dropout: float = 0.0
+    value_dropout: float = 0.0
     validation_fraction: float = 0.0
     patience: int = 5
     init: str = "pooled"
@@ -46,11 +47,12 @@ class GradientSettings:
 
     def chosen_optimizer(self, problem: AnyProblem, module: DiagonalAttention) -> str:
         """Resolve "auto": L-BFGS where all data fit one step and nothing needs batches."""
-        needs_batches = module.projects or self.row_dropout > 0 or self.validation_fraction > 0
+        shares = (self.row_dropout, self.value_dropout, self.validation_fraction)
+        needs_batches = module.projects or any(shares)
         if self.optimizer == "lbfgs" and needs_batches:
             raise ValueError(
-                "optimizer='lbfgs' takes no row_dropout, validation_fraction, bounds or rank of a "
-                "full W: use optimizer='adam'."
+                "optimizer='lbfgs' takes no row_dropout, value_dropout, validation_fraction, "
+                "bounds or rank of a full W: use optimizer='adam'."
             )
         if self.optimizer != "auto":
             return self.optimizer
