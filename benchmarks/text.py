@@ -161,7 +161,7 @@ def variant(preset: str, name: str, n_samples: int) -> tuple[Any, Any]:
     """Rows and estimator of a variant."""
     from diagatt import DiagAttClassifier
     from diagatt.text import TextRows
-    from diagatt.text.pipelines import text_settings
+    from diagatt.text.presets import text_settings
 
     settings = {**text_settings(n_samples, preset), "n_restarts": 6, **VARIANTS[preset][name]}
     layers = settings.pop("layers", "joined" if preset == "text" else (0, -1))

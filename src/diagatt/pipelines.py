@@ -11,14 +11,12 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from diagatt import estimators
+from diagatt.estimators.known import known, restored
 from diagatt.modelfile import ModelFileError
 from diagatt.persistence import (
     FORMAT_VERSION,
     SavedToFile,
     check_document,
-    from_document,
-    to_document,
     to_json,
 )
 from diagatt.ragged import RaggedRows
@@ -89,12 +87,12 @@ class RowsPipeline(SavedToFile, BaseEstimator):
     def to_document(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Tensors and JSON document of the fitted pipeline."""
         check_is_fitted(self)
-        if type(self.estimator_) not in _known().values():
+        if type(self.estimator_) not in known().values():
             raise TypeError(
                 f"{type(self.estimator_).__name__} cannot be saved: the estimator inside must be "
                 "one of diagatt's own."
             )
-        tensors, inner = to_document(self.estimator_)
+        tensors, inner = self.estimator_.to_document()
         own = {k: v for k, v in self.get_params(deep=False).items() if k not in self._steps()}
         document = {
             "kind": "pipeline",
@@ -125,7 +123,7 @@ class RowsPipeline(SavedToFile, BaseEstimator):
             for name, value in document["parameters"].items()
         }
         pipeline = cls(**parameters)
-        pipeline.estimator_ = from_document(_known(), tensors, document["estimator"], path)
+        pipeline.estimator_ = restored(tensors, document["estimator"], path)
         if not document["estimator_is_default"]:
             pipeline.estimator = clone(pipeline.estimator_)
         pipeline._restore_rows(document["rows"], path)
@@ -139,9 +137,3 @@ class RowsPipeline(SavedToFile, BaseEstimator):
 
 def _as_list(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray) else value
-
-
-def _known() -> dict[str, type]:
-    """Estimators that a file may name."""
-    classes = {name: getattr(estimators, name) for name in estimators.__all__}
-    return {name: kind for name, kind in classes.items() if issubclass(kind, BaseEstimator)}

@@ -42,7 +42,7 @@ def new_model(inputs: Inputs, choice: Choice) -> Any:
         return face(**asked, random_state=choice.seed, verbose=True)
     if inputs.kind == "text":
         from diagatt.text import TextClassifier, TextRegressor, TextRows
-        from diagatt.text.pipelines import text_settings
+        from diagatt.text.presets import text_settings
 
         estimator = face(**{**text_settings(len(inputs)), **asked})
         pipeline = TextClassifier if classifies else TextRegressor

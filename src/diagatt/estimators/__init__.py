@@ -1,5 +1,6 @@
 """Estimators with scikit-learn's face."""
 
+from diagatt.estimators.blended import BlendedClassifier, BlendedRegressor
 from diagatt.estimators.diagonal import DiagAttClassifier, DiagAttRegressor
 from diagatt.estimators.diagonal_base import NoRowOfInterestWarning
 from diagatt.estimators.gated import GatedAttentionClassifier, GatedAttentionRegressor
@@ -10,6 +11,8 @@ from diagatt.estimators.standard import StdAttClassifier, StdAttRegressor
 from diagatt.estimators.two_step import TwoStepClassifier, TwoStepRegressor
 
 __all__ = [
+    "BlendedClassifier",
+    "BlendedRegressor",
     "DiagAttClassifier",
     "DiagAttRegressor",
     "GatedAttentionClassifier",

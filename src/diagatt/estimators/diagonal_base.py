@@ -130,9 +130,9 @@ class _DiagAtt(TransformerMixin, RowsEstimator):
 
         Parameters
         ----------
-        name : {"paper", "text", "keyword"}
+        name : {"paper", "text", "keyword", "keyword-layer"}
             "paper" trains as the paper does (supplement S7.1 and S7.2); "text" is for rows of
-            words, "keyword" for texts in which a single word decides (docs/text.md).
+            words, the others for texts in which a single word decides (docs/text.md).
 
         Examples
         --------

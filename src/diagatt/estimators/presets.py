@@ -47,8 +47,9 @@ _TEXT: dict[str, Any] = {
     "n_restarts": 24,
 }
 
-# For texts in which one word decides and must be found, also where it is new: half of the rows are
-# dropped, so that no neighbour can stand in for it, and scores are not divided by √d.
+# For texts in which one word decides and must be found, also where it is new; `diagatt.text` blends
+# both. The first reads which word it is and what the text means (first and last layer): half of the
+# rows are dropped, and scores are not divided by √d.
 _KEYWORD: dict[str, Any] = {
     **_TEXT,
     "score_form": "quadratic",
@@ -60,12 +61,33 @@ _KEYWORD: dict[str, Any] = {
     "max_epochs": 30,
     "row_dropout": 0.5,
     "init_scale": 0.036,
-    "n_restarts": 48,
+    "n_restarts": 12,
 }
 
+# The second reads one layer between them with a full W that starts at (nearly) zero. Scores look
+# for the word in whole texts; the values learn from its neighbours, too, which carry its tone, and
+# so judge words that they have never seen.
+_KEYWORD_LAYER: dict[str, Any] = {
+    **_TEXT,
+    "score_form": "quadratic",
+    "parameterization": "full",
+    "rank": None,
+    "temperature": 5.0,
+    "ridge": 0.0,
+    "learning_rate": 1e-3,
+    "batch_size": 32,
+    "max_epochs": 16,
+    "row_dropout": 0.0,
+    "value_dropout": 0.8,
+    "init_scale": 1e-3,
+    "n_restarts": 1,
+}
+
+_TEXTS = {"text": _TEXT, "keyword": _KEYWORD, "keyword-layer": _KEYWORD_LAYER}
+
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
-    "regressor": {"paper": {**_PAPER, "temperature": 100.0}, "text": _TEXT, "keyword": _KEYWORD},
-    "classifier": {"paper": {**_PAPER, "temperature": 1000.0}, "text": _TEXT, "keyword": _KEYWORD},
+    "regressor": {"paper": {**_PAPER, "temperature": 100.0}, **_TEXTS},
+    "classifier": {"paper": {**_PAPER, "temperature": 1000.0}, **_TEXTS},
 }
 
 

@@ -118,9 +118,25 @@ class Simulated:
     def _describe(self, method: str) -> dict[str, Any]:
         if method == ORACLE:
             return {"class": "bayes_oracle"}
-        model = self._estimator(method, 0)
-        settings = {k: v for k, v in model.get_params().items() if k != "random_state"}
-        return {"class": type(model).__name__, **settings}
+        return described(self._estimator(method, 0))
+
+
+# Parameters that are younger than stored results count only if they do something.
+YOUNGER = {"value_dropout": 0.0}
+
+
+def described(model: Any) -> dict[str, Any]:
+    """Class and parameters of an estimator and of those inside it, as JSON can hold them."""
+    settings = {
+        name: value
+        for name, value in model.get_params(deep=False).items()
+        if name != "random_state" and not (name in YOUNGER and value == YOUNGER[name])
+    }
+    if "members" in settings:
+        settings["members"] = [
+            [name, described(member), blocks] for name, member, blocks in settings["members"]
+        ]
+    return {"class": type(model).__name__, **settings}
 
 
 def chosen_by_tuning(model: Any) -> dict[str, Any]:

@@ -21,7 +21,7 @@ import numpy as np
 from diagatt.metrics import accuracy, crlr
 from diagatt.ragged import RaggedRows
 from diagatt.studies.methods import make_estimator
-from diagatt.studies.scenarios import chosen_by_tuning
+from diagatt.studies.scenarios import chosen_by_tuning, described
 
 __all__ = ["UCI", "Keywords", "uci_comments"]
 
@@ -67,7 +67,7 @@ class UCI:
         """Everything the result depends on, for the cache."""
         return {
             "rows": [_rows(layers).get_params() for layers in _uci_layers(method)],
-            "estimator": _describe(_estimator(method, 0, 1000)),
+            "estimator": described(_estimator(method, 0, 1000)),
             "first split": FIRST_SPLIT,
             "n": scale,
         }
@@ -133,7 +133,7 @@ class Keywords:
         """Everything the result depends on, for the cache."""
         return {
             "rows": _rows(_keyword_layers(method)).get_params(),
-            "estimator": _describe(_keyword_estimator(method, 0, 1000)),
+            "estimator": described(_keyword_estimator(method, 0, 1000)),
             "n": scale,
         }
 
@@ -210,32 +210,30 @@ def _uci_layers(method: str) -> tuple[Any, ...]:
 
 
 def _keyword_layers(method: str) -> Any:
-    """Which word it is and what it means here, for our default; one layer for the others."""
-    return (0, -1) if method == "diagatt" else "auto"
+    return "joined" if method == "diagatt" else "auto"
 
 
 def _keyword_estimator(method: str, seed: int, n_texts: int) -> Any:
-    """The method's estimator, chosen by five folds."""
-    model = _estimator(method, seed, n_texts, "keyword")
+    """The method's estimator, chosen by five folds, or our blend."""
+    from diagatt.text.presets import keyword_blend
+
+    if method == "diagatt":
+        return keyword_blend(n_texts).set_params(random_state=seed)
+    model = _estimator(method, seed, n_texts)
     return model.set_params(selection=5) if "selection" in model.get_params() else model
 
 
-def _estimator(method: str, seed: int, n_texts: int, preset: str = "text") -> Any:
+def _estimator(method: str, seed: int, n_texts: int) -> Any:
     """The method's estimator, or ours with its preset for texts."""
-    from diagatt.text.pipelines import text_settings
+    from diagatt.text.presets import text_settings
 
     method = method.removesuffix("-best").removesuffix("-joined")
     model = make_estimator(method, classifies=True, seed=seed)
     ours = method == "diagatt"
-    model.set_params(**(text_settings(n_texts, preset) if ours else TUNED.get(method, {})))
+    model.set_params(**(text_settings(n_texts) if ours else TUNED.get(method, {})))
     if "n_located" in model.get_params():
         model.set_params(n_located=LOCATED)
     return model
-
-
-def _describe(model: Any) -> dict[str, Any]:
-    settings = {k: v for k, v in model.get_params().items() if k != "random_state"}
-    return {"class": type(model).__name__, **settings}
 
 
 def _shortened(rows: RaggedRows, model: Any) -> RaggedRows:

@@ -2,67 +2,40 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from diagatt.estimators import DiagAttClassifier, DiagAttRegressor
-from diagatt.estimators.presets import get_preset
 from diagatt.persistence import from_document, to_document
 from diagatt.pipelines import RowsPipeline, inner_has
 from diagatt.ragged import RaggedRows
 from diagatt.text.embedded import EmbeddedTexts, WordWeight
+from diagatt.text.presets import keyword_blend, text_settings
 from diagatt.text.rows import TextRows
 from diagatt.text.top_words import top_words
-
-# Steps of Adam a start, whatever the number of texts: this is what stops it early.
-STEPS = {"text": 60, "keyword": 120}
-# Of values and scores, beside the mean loss.
-RIDGE = {"text": 0.02, "keyword": 0.002}
-SCORE_RIDGE = {"text": 0.0, "keyword": 0.0002}
-
-
-def text_settings(n_texts: int, preset: str = "text") -> dict[str, Any]:
-    """Parameters of an estimator for so many training texts.
-
-    The preset with as many epochs as make about 60 steps ("text", the default of
-    `TextClassifier`) or 120 ("keyword", for texts in which one word decides), and ridges that grow
-    with the number of texts, as the loss does.
-
-    Examples
-    --------
-    >>> settings = text_settings(2400)
-    >>> settings["max_epochs"], settings["ridge"]
-    (6, 48.0)
-    """
-    settings = get_preset("classifier", preset)
-    batches = math.ceil(n_texts / settings["batch_size"])
-    return {
-        **settings,
-        "max_epochs": max(1, round(STEPS[preset] / batches)),
-        "ridge": RIDGE[preset] * n_texts,
-        "score_ridge": SCORE_RIDGE[preset] * n_texts,
-    }
 
 
 class _TextPipeline(RowsPipeline):
     """What the classifier and the regressor share."""
 
     text_rows_: TextRows
+    _kind: ClassVar[type]
 
     def __init__(
         self,
         *,
         text_rows: TextRows | None = None,
         estimator: Any = None,
+        preset: str = "text",
         random_state: Any = None,
     ) -> None:
         self.text_rows = text_rows
         self.estimator = estimator
+        self.preset = preset
         self.random_state = random_state
 
     def fit(self, texts: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> Self:
@@ -112,6 +85,13 @@ class _TextPipeline(RowsPipeline):
         weights = self.estimator_.attention(embedded.rows) if has_attention else None
         return embedded.located(rows, weights)
 
+    def _default_estimator(self, n_texts: int) -> Any:
+        if self.preset == "keyword":
+            return keyword_blend(n_texts, self._kind)
+        if self.preset == "text":
+            return self._kind(**text_settings(n_texts))
+        raise ValueError(f"unknown preset {self.preset!r}: choose 'text' or 'keyword'.")
+
     def _fit_rows(self, inputs: Any) -> RaggedRows:
         rows = TextRows(layers="joined") if self.text_rows is None else self.text_rows
         self.text_rows_ = clone(rows)
@@ -146,8 +126,10 @@ class TextClassifier(ClassifierMixin, _TextPipeline):
     text_rows : TextRows, optional
         How texts become rows; ``TextRows(layers="joined")`` by default.
     estimator : classifier of diagatt, optional
-        By default ``DiagAttClassifier(**text_settings(n_texts))``, the preset "text"; any
-        competitor works as well.
+        By default that of `preset`; any competitor works as well.
+    preset : {"text", "keyword"}
+        ``DiagAttClassifier(**text_settings(n_texts))``, for texts of many words that matter, or
+        ``keyword_blend(n_texts)``, for texts in which one word decides.
     random_state : int, RandomState or None
         Passed to the estimator unless None.
 
@@ -172,8 +154,7 @@ class TextClassifier(ClassifierMixin, _TextPipeline):
     'great'
     """
 
-    def _default_estimator(self, n_texts: int) -> Any:
-        return DiagAttClassifier(**text_settings(n_texts))
+    _kind = DiagAttClassifier
 
     @property
     def classes_(self) -> np.ndarray:
@@ -206,7 +187,9 @@ class TextRegressor(RegressorMixin, _TextPipeline):
     text_rows : TextRows, optional
         How texts become rows; ``TextRows(layers="joined")`` by default.
     estimator : regressor of diagatt, optional
-        By default ``DiagAttRegressor(**text_settings(n_texts))``, the preset "text".
+        By default that of `preset`.
+    preset : {"text", "keyword"}
+        As in `TextClassifier`.
     random_state : int, RandomState or None
         Passed to the estimator unless None.
 
@@ -227,8 +210,7 @@ class TextRegressor(RegressorMixin, _TextPipeline):
     array([ True, False])
     """
 
-    def _default_estimator(self, n_texts: int) -> Any:
-        return DiagAttRegressor(**text_settings(n_texts))
+    _kind = DiagAttRegressor
 
     def top_words(self, texts: Any, y: Any, k: int = 10) -> dict[str, list[tuple[str, int]]]:
         """Words located most often in texts whose response is low (at most the median) and high.

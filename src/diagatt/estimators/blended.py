@@ -1,0 +1,243 @@
+"""Several estimators as one: each reads some blocks of the features, all are averaged."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin, clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from diagatt.estimators.base import RowsEstimator
+from diagatt.estimators.known import restored
+from diagatt.localization import top_rows
+from diagatt.persistence import from_document, to_document
+from diagatt.ragged import RaggedRows
+
+__all__ = ["BlendedClassifier", "BlendedRegressor"]
+
+
+class _Blended(RowsEstimator):
+    """Everything that regression and classification share."""
+
+    members_: list[Any]
+
+    def __init__(
+        self,
+        members: Sequence[tuple[str, Any, Sequence[int] | None]],
+        *,
+        n_blocks: int = 1,
+        random_state: Any = None,
+    ) -> None:
+        self.members = members
+        self.n_blocks = n_blocks
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> Self:
+        """Fit every member to its blocks.
+
+        Parameters
+        ----------
+        X : RaggedRows, list of (p_i, d) arrays, (n, p, d) array, or (n, d) array
+        y : array of shape (n,)
+        sample_weight : array of shape (n,), optional
+        covariates : array of shape (n, q), optional
+            If all members take them.
+        """
+        rows = self._validate_rows(X, reset=True)
+        self._check_members()
+        extra = {"sample_weight": sample_weight, "covariates": covariates}
+        given = {name: value for name, value in extra.items() if value is not None}
+        members = [clone(member) for _, member, _ in self.members]
+        if self.random_state is not None:
+            seeds = check_random_state(self.random_state).randint(2**31, size=len(members))
+            for member, seed in zip(members, seeds, strict=True):
+                member.set_params(random_state=int(seed))
+        self.members_ = [
+            member.fit(part, y, **given)
+            for member, part in zip(members, self._parts(rows), strict=True)
+        ]
+        return self
+
+    def attention(self, X: Any) -> list[np.ndarray]:
+        """Mean of the members' attention weights, arrays of shape (p_i, 1) that sum to 1."""
+        weights, offsets = self._weights(X)
+        return np.split(weights[:, None], offsets[1:-1])
+
+    def locate(self, X: Any) -> np.ndarray:
+        """Row with the largest mean attention, (n_samples, 1)."""
+        return top_rows(*self._weights(X), 1)
+
+    def _weights(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        check_is_fitted(self)
+        rows = self._validate_rows(X, reset=False)
+        total = np.zeros(rows.n_rows)
+        for member, part in zip(self.members_, self._parts(rows), strict=True):
+            total += np.concatenate(member.attention(part)).mean(axis=1)  # over heads
+        return total / len(self.members_), rows.offsets
+
+    def _mean(self, method: str, X: Any, covariates: Any) -> np.ndarray:
+        check_is_fitted(self)
+        rows = self._validate_rows(X, reset=False)
+        given = {} if covariates is None else {"covariates": covariates}
+        pairs = zip(self.members_, self._parts(rows), strict=True)
+        return np.mean([getattr(member, method)(part, **given) for member, part in pairs], axis=0)
+
+    # ------------------------------------------------------------------ blocks
+
+    def _parts(self, rows: RaggedRows) -> list[RaggedRows]:
+        """Rows as each member sees them."""
+        d = rows.n_features // self.n_blocks
+        columns = [
+            slice(None) if blocks is None else np.add.outer(np.array(blocks) * d, np.arange(d))
+            for _, _, blocks in self.members
+        ]
+        return [
+            rows if isinstance(c, slice) else RaggedRows(rows.values[:, c.ravel()], rows.offsets)
+            for c in columns
+        ]
+
+    def _check_members(self) -> None:
+        if not len(self.members):
+            raise ValueError("members is empty: give at least one (name, estimator, blocks).")
+        if self.n_blocks < 1 or self.n_features_in_ % self.n_blocks:
+            raise ValueError(
+                f"{self.n_features_in_} features are not {self.n_blocks} blocks of equal size: "
+                "set n_blocks."
+            )
+        for name, member, blocks in self.members:
+            if not hasattr(member, "attention"):
+                raise TypeError(f"member {name!r}, {member!r}, has no attention to average.")
+            if blocks is not None and not all(0 <= b < self.n_blocks for b in blocks):
+                raise ValueError(
+                    f"member {name!r} reads blocks {list(blocks)}, but they are numbered from 0 "
+                    f"to {self.n_blocks - 1}."
+                )
+
+    # ------------------------------------------------------------------ files
+
+    def to_document(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Tensors and JSON document of the fitted members."""
+        check_is_fitted(self)
+        shell = copy(self)
+        del shell.members_
+        shell.members = [
+            (name, None, None if blocks is None else list(blocks))
+            for name, _, blocks in self.members
+        ]
+        tensors, document = to_document(shell)
+        document["members"] = []
+        for k, member in enumerate(self.members_):
+            own, inner = member.to_document()
+            tensors |= {f"{k}.{name}": tensor for name, tensor in own.items()}
+            document["members"].append(inner)
+        return tensors, document
+
+    @classmethod
+    def from_document(
+        cls,
+        tensors: Mapping[str, np.ndarray],
+        document: Mapping[str, Any],
+        path: str | os.PathLike = "the file",
+    ) -> Self:
+        """Return the fitted estimator that `to_document` took apart."""
+        inner: list[dict[str, np.ndarray]] = [{} for _ in document.get("members", [])]
+        own = {}
+        for name, tensor in tensors.items():
+            number, dot, rest = name.partition(".")
+            if dot and number.isdigit():
+                inner[int(number)][rest] = tensor
+            else:
+                own[name] = tensor
+        blend = from_document(cls, own, document, path)
+        blend.members_ = [
+            restored(part, member, path)
+            for part, member in zip(inner, document["members"], strict=True)
+        ]
+        blend.members = [
+            (name, clone(member), blocks)
+            for (name, _, blocks), member in zip(blend.members, blend.members_, strict=True)
+        ]
+        return blend
+
+
+class BlendedRegressor(RegressorMixin, _Blended):
+    r"""Mean of several regressors that read different blocks of the features.
+
+    .. math:: \hat y = \tfrac1M \textstyle\sum_m \hat y_m, \qquad
+              \hat κ = \tfrac1M \textstyle\sum_m \hat κ_m
+
+    Parameters
+    ----------
+    members : list of (name, estimator, blocks)
+        Regressors of diagatt with attention; `blocks` are the numbers of the blocks that it
+        reads, None for all features.
+    n_blocks : int
+        Equal blocks that the features fall into, as joined layers of a language model do.
+    random_state : int, RandomState or None
+        Seeds the members, each differently, unless None.
+
+    Attributes
+    ----------
+    members_ : list of regressors
+        Fitted.
+
+    Examples
+    --------
+    >>> from diagatt import DiagAttRegressor, simulate
+    >>> from diagatt.estimators import BlendedRegressor
+    >>> data = simulate.regression(200, p=5, d=4, seed=0)
+    >>> members = [("all", DiagAttRegressor(), None), ("half", DiagAttRegressor(), [0])]
+    >>> model = BlendedRegressor(members, n_blocks=2, random_state=0).fit(data.X, data.y)
+    >>> model.predict(data.X[:3]).shape, model.locate(data.X[:3]).shape
+    ((3,), (3, 1))
+    """
+
+    def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
+        """Mean of the members' predictions, (n_samples,)."""
+        return self._mean("predict", X, covariates)
+
+
+class BlendedClassifier(ClassifierMixin, _Blended):
+    """Mean of several classifiers' probabilities; parameters of `BlendedRegressor`.
+
+    Parameters
+    ----------
+    members, n_blocks, random_state
+        As in `BlendedRegressor`, with classifiers.
+
+    Attributes
+    ----------
+    members_ : list of classifiers
+        Fitted.
+    classes_ : array of shape (n_classes,)
+
+    Examples
+    --------
+    >>> from diagatt import DiagAttClassifier, simulate
+    >>> from diagatt.estimators import BlendedClassifier
+    >>> data = simulate.classification(200, p=5, d=4, seed=0)
+    >>> members = [("all", DiagAttClassifier(), None), ("half", DiagAttClassifier(), [0])]
+    >>> model = BlendedClassifier(members, n_blocks=2, random_state=0).fit(data.X, data.y)
+    >>> model.predict_proba(data.X[:3]).shape
+    (3, 2)
+    """
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> Self:
+        """Fit every member to its blocks; see `BlendedRegressor.fit`."""
+        super().fit(X, y, sample_weight, covariates)
+        self.classes_ = self.members_[0].classes_
+        return self
+
+    def predict_proba(self, X: Any, covariates: Any = None) -> np.ndarray:
+        """Mean of the members' class probabilities, (n_samples, n_classes)."""
+        return self._mean("predict_proba", X, covariates)
+
+    def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
+        """Most probable classes, (n_samples,)."""
+        best = self.predict_proba(X, covariates).argmax(axis=1)
+        return self.classes_[best]
