@@ -8,7 +8,13 @@ import torch
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import check_estimator
 
-from diagatt import DiagAttClassifier, DiagAttRegressor, RaggedRows
+from diagatt import (
+    BlendedClassifier,
+    BlendedRegressor,
+    DiagAttClassifier,
+    DiagAttRegressor,
+    RaggedRows,
+)
 
 LEAST_CHECKS = 55
 # In some of the suite's random data no row decides, and a planted leak hides every row.
@@ -44,8 +50,30 @@ class LiftedClassifier(Lifted, DiagAttClassifier):
     pass
 
 
-PLAIN = [DiagAttRegressor(), DiagAttClassifier()]
-LIFTED = [LiftedRegressor(), LiftedClassifier()]
+class LiftedBlendedRegressor(Lifted, BlendedRegressor):
+    pass
+
+
+class LiftedBlendedClassifier(Lifted, BlendedClassifier):
+    pass
+
+
+def members(kind):
+    return [("a", kind(), None), ("b", kind(solver="gradient"), None)]
+
+
+PLAIN = [
+    DiagAttRegressor(),
+    DiagAttClassifier(),
+    BlendedRegressor(members(DiagAttRegressor)),
+    BlendedClassifier(members(DiagAttClassifier)),
+]
+LIFTED = [
+    LiftedRegressor(),
+    LiftedClassifier(),
+    LiftedBlendedRegressor(members(DiagAttRegressor)),
+    LiftedBlendedClassifier(members(DiagAttClassifier)),
+]
 
 
 def run_checks(estimator):

@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from diagatt import simulate
     from diagatt.attention import DiagonalAttention
     from diagatt.estimators import (
+        BlendedClassifier,
+        BlendedRegressor,
         DiagAttClassifier,
         DiagAttRegressor,
         GatedAttentionClassifier,
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "BlendedClassifier",
+    "BlendedRegressor",
     "DiagAttClassifier",
     "DiagAttRegressor",
     "DiagonalAttention",

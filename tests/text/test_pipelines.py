@@ -59,6 +59,37 @@ def test_the_default_is_the_preset_with_about_60_steps(n, epochs):
     assert TextRegressor()._default_estimator(n).get_params() == expected
 
 
+@pytest.mark.parametrize(
+    ("pipeline", "kind"), [(TextClassifier, DiagAttClassifier), (TextRegressor, DiagAttRegressor)]
+)
+def test_the_keyword_preset_reads_three_parts_of_the_joined_layers(pipeline, kind):
+    blend = pipeline(preset="keyword")._default_estimator(3200)
+    assert [(type(m), blocks) for _, m, blocks in blend.members] == [
+        (kind, (0, 3)),
+        (kind, (1,)),
+        (kind, (2,)),
+    ]
+    assert [m.max_epochs for _, m, _ in blend.members] == [17, 10, 10]  # 120 and 1000 steps
+    assert blend.members[0][1].ridge == pytest.approx(6.4)
+
+
+def test_the_keyword_preset_finds_new_words_and_survives_a_file(comments, tmp_path):
+    model = TextClassifier(preset="keyword", random_state=0).fit(*comments)
+    new = ["My gorgeous spoon is here.", "That kettle, I say, was terrible!"]
+    assert [w[0].word for w in model.locate(new)] == ["gorgeous", "terrible"]
+    assert model.predict(new).tolist() == [1, 0]
+    model.save(tmp_path / "model")
+    loaded = TextClassifier.load(tmp_path / "model")
+    assert loaded.preset == "keyword"
+    np.testing.assert_array_equal(loaded.predict_proba(new), model.predict_proba(new))
+    assert loaded.locate(new) == model.locate(new)
+
+
+def test_an_unknown_preset_is_named(comments):
+    with pytest.raises(ValueError, match="unknown preset 'word': choose 'text' or 'keyword'"):
+        TextClassifier(preset="word").fit(*comments)
+
+
 def test_the_parts_by_hand_give_the_same(fitted, comments):
     rows = TextRows(layers="joined").transform(comments[0])
     by_hand = quick(DiagAttClassifier).set_params(random_state=0).fit(rows, comments[1])

@@ -188,8 +188,7 @@ class BlendedRegressor(RegressorMixin, _Blended):
 
     Examples
     --------
-    >>> from diagatt import DiagAttRegressor, simulate
-    >>> from diagatt.estimators import BlendedRegressor
+    >>> from diagatt import BlendedRegressor, DiagAttRegressor, simulate
     >>> data = simulate.regression(200, p=5, d=4, seed=0)
     >>> members = [("all", DiagAttRegressor(), None), ("half", DiagAttRegressor(), [0])]
     >>> model = BlendedRegressor(members, n_blocks=2, random_state=0).fit(data.X, data.y)
@@ -218,8 +217,7 @@ class BlendedClassifier(ClassifierMixin, _Blended):
 
     Examples
     --------
-    >>> from diagatt import DiagAttClassifier, simulate
-    >>> from diagatt.estimators import BlendedClassifier
+    >>> from diagatt import BlendedClassifier, DiagAttClassifier, simulate
     >>> data = simulate.classification(200, p=5, d=4, seed=0)
     >>> members = [("all", DiagAttClassifier(), None), ("half", DiagAttClassifier(), [0])]
     >>> model = BlendedClassifier(members, n_blocks=2, random_state=0).fit(data.X, data.y)

@@ -128,8 +128,8 @@ class TextClassifier(ClassifierMixin, _TextPipeline):
     estimator : classifier of diagatt, optional
         By default that of `preset`; any competitor works as well.
     preset : {"text", "keyword"}
-        ``DiagAttClassifier(**text_settings(n_texts))``, for texts of many words that matter, or
-        ``keyword_blend(n_texts)``, for texts in which one word decides.
+        `DiagAttClassifier` for the tone of texts, or a `BlendedClassifier` for texts in which one
+        word decides (`diagatt.text.presets`).
     random_state : int, RandomState or None
         Passed to the estimator unless None.
 
