@@ -61,7 +61,6 @@ _KEYWORD: dict[str, Any] = {
     "max_epochs": 30,
     "row_dropout": 0.5,
     "init_scale": 0.036,
-    "n_restarts": 12,
 }
 
 # The second reads one layer between them with a full W that starts at (nearly) zero. Scores look
@@ -73,7 +72,7 @@ _KEYWORD_LAYER: dict[str, Any] = {
     "parameterization": "full",
     "rank": None,
     "temperature": 5.0,
-    "ridge": 0.0,
+    "ridge": 200.0,
     "learning_rate": 1e-3,
     "batch_size": 32,
     "max_epochs": 16,

@@ -17,7 +17,7 @@ __all__ = ["keyword_blend", "text_settings"]
 # Steps of Adam a start, whatever the number of texts: this is what stops it early.
 STEPS = {"text": 60, "keyword": 120, "keyword-layer": 1000}
 # Of values and scores, beside the mean loss.
-RIDGE = {"text": 0.02, "keyword": 0.002, "keyword-layer": 0.0}
+RIDGE = {"text": 0.02, "keyword": 0.002, "keyword-layer": 0.1}
 SCORE_RIDGE = {"text": 0.0, "keyword": 0.0002, "keyword-layer": 0.0}
 # What a blend for keywords reads of the joined layers, of which there are four.
 JOINED = 4
