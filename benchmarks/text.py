@@ -125,12 +125,15 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "layer 4 alone": {"members": (1,)},
         "layer 5 alone": {"members": (2,)},
         "layers 4 and 5 alone": {"members": (1, 2)},
-        "no value dropout": {"value_dropout": 0.0},
-        "rows dropped for scores, too": {"value_dropout": 0.0, "row_dropout": 0.8},
-        "temperature 1": {"temperature": 1.0},
-        "temperature 25": {"temperature": 25.0},
-        "a quarter of the steps": {"steps": 0.25},
-        "four times the steps": {"steps": 4},
+        "these, no value dropout": {"members": (1, 2), "value_dropout": 0.0},
+        "these, rows dropped for scores, too": {
+            "members": (1, 2),
+            "value_dropout": 0.0,
+            "row_dropout": 0.8,
+        },
+        "these, no ridge": {"members": (1, 2), "ridge": 0.0},
+        "these, temperature 1": {"members": (1, 2), "temperature": 1.0},
+        "these, a quarter of the steps": {"members": (1, 2), "steps": 0.25},
     },
 }
 DEVELOPMENT_SPLIT = 1000  # none of the splits that the study tests on
