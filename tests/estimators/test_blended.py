@@ -113,6 +113,7 @@ def test_a_file_with_a_member_of_another_library_is_refused(tmp_path, numbers):
         ([], 1, ValueError, "members is empty"),
         ([("a", DiagAttRegressor(), [0])], 4, ValueError, "6 features are not 4 blocks"),
         ([("a", DiagAttRegressor(), [3])], 3, ValueError, r"'a' reads blocks \[3\].*0 to 2"),
+        ([("a", DiagAttRegressor(), [])], 3, ValueError, r"'a' reads blocks \[\]: give at least"),
         ([("a", GroupLassoRegressor(), None)], 1, TypeError, "'a'.*has no attention"),
     ],
 )

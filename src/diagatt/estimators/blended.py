@@ -91,15 +91,14 @@ class _Blended(RowsEstimator):
 
     def _parts(self, rows: RaggedRows) -> list[RaggedRows]:
         """Rows as each member sees them."""
-        d = rows.n_features // self.n_blocks
-        columns = [
-            slice(None) if blocks is None else np.add.outer(np.array(blocks) * d, np.arange(d))
-            for _, _, blocks in self.members
-        ]
-        return [
-            rows if isinstance(c, slice) else RaggedRows(rows.values[:, c.ravel()], rows.offsets)
-            for c in columns
-        ]
+        width, parts = rows.n_features // self.n_blocks, []
+        for _, _, blocks in self.members:
+            if blocks is None:
+                parts.append(rows)
+                continue
+            columns = np.concatenate([np.arange(b * width, (b + 1) * width) for b in blocks])
+            parts.append(RaggedRows(rows.values[:, columns], rows.offsets))
+        return parts
 
     def _check_members(self) -> None:
         if not len(self.members):
@@ -112,10 +111,12 @@ class _Blended(RowsEstimator):
         for name, member, blocks in self.members:
             if not hasattr(member, "attention"):
                 raise TypeError(f"member {name!r}, {member!r}, has no attention to average.")
-            if blocks is not None and not all(0 <= b < self.n_blocks for b in blocks):
+            if blocks is None:
+                continue
+            if not len(blocks) or not all(0 <= b < self.n_blocks for b in blocks):
                 raise ValueError(
-                    f"member {name!r} reads blocks {list(blocks)}, but they are numbered from 0 "
-                    f"to {self.n_blocks - 1}."
+                    f"member {name!r} reads blocks {list(blocks)}: give at least one, numbered "
+                    f"from 0 to {self.n_blocks - 1}, or None for all."
                 )
 
     # ------------------------------------------------------------------ files
