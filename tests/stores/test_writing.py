@@ -246,6 +246,12 @@ def write(value, n=12):
     samples = ((np.full((20, 8), value), value) for _ in range(n))
     RowStore.write(path, samples, shard_mib=0.003, overwrite=True)
 
+def inode():
+    try:
+        return os.stat(path).st_ino
+    except FileNotFoundError:
+        return None
+
 write(0.0)
 start = time.perf_counter()
 write(0.0)
@@ -254,11 +260,13 @@ moments, lost, fresh = random.Random(seed), 0, 0
 for kill in range(1, 16):
     if kill % 3 == 0:
         shutil.rmtree(path, ignore_errors=True)
-    existed = os.path.exists(path)
+    existed, before = os.path.exists(path), inode()
     child = os.fork()
     if child == 0:
         while True:
             write(float(kill))
+    while kill % 2 and inode() in (None, before):  # every other child gets to write once
+        time.sleep(0.0005)
     time.sleep(moments.uniform(0, 2 * each))
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
