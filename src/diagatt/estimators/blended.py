@@ -17,6 +17,7 @@ from diagatt.estimators.known import restored
 from diagatt.localization import top_rows
 from diagatt.persistence import from_document, to_document
 from diagatt.ragged import RaggedRows
+from diagatt.solvers.checkpoint import under
 
 __all__ = ["BlendedClassifier", "BlendedRegressor"]
 
@@ -146,18 +147,11 @@ class _Blended(RowsEstimator):
         path: str | os.PathLike = "the file",
     ) -> Self:
         """Return the fitted estimator that `to_document` took apart."""
-        inner: list[dict[str, np.ndarray]] = [{} for _ in document.get("members", [])]
-        own = {}
-        for name, tensor in tensors.items():
-            number, dot, rest = name.partition(".")
-            if dot and number.isdigit():
-                inner[int(number)][rest] = tensor
-            else:
-                own[name] = tensor
+        own = {name: tensor for name, tensor in tensors.items() if "." not in name}
         blend = from_document(cls, own, document, path)
         blend.members_ = [
-            restored(part, member, path)
-            for part, member in zip(inner, document["members"], strict=True)
+            restored(under(f"{k}.", tensors), member, path)
+            for k, member in enumerate(document["members"])
         ]
         blend.members = [
             (name, clone(member), blocks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,6 @@ def fingerprint(problem: AnyProblem, *parts: Any) -> str:
     return digest.hexdigest()
 
 
-def under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def under(prefix: str, tensors: Mapping[str, Any]) -> dict[str, Any]:
     """Tensors whose names begin so, without it."""
     return {k[len(prefix) :]: v for k, v in tensors.items() if k.startswith(prefix)}
