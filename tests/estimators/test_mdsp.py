@@ -125,7 +125,7 @@ def test_stopped_fit_leaves_the_share_that_its_steps_say(steps):
 
 
 def test_stopped_fit_follows_its_rule():
-    """T·mean‖X_i‖² = 0.0096·s√(pd)/n^⅓ and γ ~ N(0, 0.2457²·d/(np)), p the mean length."""
+    """T·mean‖X_i‖² = 0.0096·s√(pd)/n^⅓ and γ ~ N(0, 0.70²·√d/(np)), p the mean length."""
     rows = ragged(n=300, d=40, longest=30)
     y = responses(rows) + 5
     model = MDSPRegressor.stopped(random_state=0).fit(rows, y)
@@ -134,7 +134,7 @@ def test_stopped_fit_follows_its_rule():
     squares = np.mean([(x**2).sum() for x in rows])
     length = 0.0096 * s * np.sqrt(p * 40) / 300 ** (1 / 3) / squares
     assert model.step_size_ == pytest.approx(length / 10)
-    spread = 0.2457 * np.sqrt(40 / (300 * p))
+    spread = 0.70 * 40**0.25 / np.sqrt(300 * p)
     assert model.gamma_.shape == (30, 40)
     assert model.gamma_.std() == pytest.approx(spread, rel=0.06)  # 1200 draws: SD 2 %
     assert abs(model.gamma_.mean()) < 3 * spread / np.sqrt(1200)

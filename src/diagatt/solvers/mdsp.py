@@ -68,7 +68,7 @@ def early_rule(problem: Problem) -> tuple[float, float]:
     Steps of together the length T, from centres drawn from :math:`N(0, σ^2)` and held still:
 
     .. math:: T = 0.0096\, \frac{s \sqrt{pd}}{n^{1/3}} \Big/ \frac1n \sum_i ‖X_i‖^2,
-              \qquad σ = 0.2457 \sqrt{\frac{d}{np}},
+              \qquad σ = 0.70\, \frac{d^{1/4}}{\sqrt{np}},
 
     p being the mean number of rows and s the root mean square of y, 1 for classes. Both constants
     and the form were read off the published tables; nothing derives them.
@@ -82,7 +82,7 @@ def early_rule(problem: Problem) -> tuple[float, float]:
     s = 1.0 if problem.family.classifies else float(problem.y.double().square().mean().sqrt())
     mean_square = float(problem.values.square().sum(dim=1).double().sum()) / n
     length = 0.0096 * s * (p * d) ** 0.5 / n ** (1 / 3) / max(mean_square, 1e-30)
-    return length, 0.2457 * (d / (n * p)) ** 0.5
+    return length, 0.70 * d**0.25 / (n * p) ** 0.5
 
 
 class MDSPFit:
