@@ -14,7 +14,7 @@ COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 
 
 def fit_mixture(
-    values: np.ndarray, covariance_type: str, max_iter: int, tol: float, seed: int
+    values: np.ndarray, covariance_type: str, max_iter: int, tolerance: float, seed: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     """scikit-learn's mixture of two Gaussians over all rows, as arrays.
 
@@ -26,7 +26,7 @@ def fit_mixture(
     weights (2,), means (2, d), roots of the precisions (2, d, d) with Σ⁻¹ = P Pᵀ, iterations
     """
     mixture = GaussianMixture(
-        2, covariance_type=covariance_type, max_iter=max_iter, tol=tol, random_state=seed
+        2, covariance_type=covariance_type, max_iter=max_iter, tol=tolerance, random_state=seed
     )
     with config_context(array_api_dispatch=False):  # its k-means start is for NumPy alone
         mixture.fit(values)

@@ -83,7 +83,7 @@ def make_estimator(
     builders: dict[str, Callable[[], Any]] = {
         "grouplasso": lambda: _face("grouplasso", classifies)("auto"),
         "mdsp": lambda: _face("mdsp", classifies).stopped(alpha="auto"),
-        "two-step": lambda: _face("two-step", classifies)("auto", tol=_MIXTURE_TOLERANCE),
+        "two-step": lambda: _face("two-step", classifies)("auto", tolerance=_MIXTURE_TOLERANCE),
         "stdatt-1": lambda: _face("stdatt", classifies)(1, **_UNPENALIZED),
         "stdatt-r": lambda: _face("stdatt", classifies)(heads, **_UNPENALIZED),
         "diagatt-1": lambda: _face("diagatt", classifies).preset("paper", n_heads=1),
