@@ -130,7 +130,7 @@ class TwoStepRegressor(_TwoStep, CompetitorRegressor):
         Which component is the active one, the rarer (0) or the more frequent (1); "auto" lets
         held-out samples say.
     covariance_type, max_iter, tolerance : str, int, float
-        Of the mixture; it stops when the mean log likelihood of a row gains less than ``tolerance``.
+        Of the mixture; it stops when the mean log likelihood of a row gains less than that.
     n_located : int
         R̃, the rows chosen of each sample.
     selection : "holdout" or int
@@ -168,8 +168,10 @@ class TwoStepClassifier(_TwoStep, CompetitorClassifier):
 
     Parameters
     ----------
-    ridge, active_component, covariance_type, max_iter, tolerance, n_located, selection, random_state
-        As in `TwoStepRegressor`; ``ridge`` is ``1/C`` of scikit-learn's LogisticRegression.
+    ridge : float, "auto" or sequence
+        ``1/C`` of scikit-learn's LogisticRegression.
+    active_component, covariance_type, max_iter, tolerance, n_located, selection, random_state
+        As in `TwoStepRegressor`.
 
     Attributes
     ----------
