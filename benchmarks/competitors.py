@@ -3,8 +3,7 @@
 Run ``python -m benchmarks.competitors`` (minutes). Each method runs in a process of its own, so
 that its peak memory is its own; results are kept in ``results/competitors.jsonl`` and a run that
 was killed goes on where it stopped. ``--seeds 0 1 2`` takes more replications, ``--only stdatt-1``
-some methods. Times are printed, none is asserted. ``--mdsp-rule`` prints what the published numbers
-ask of MDSP's early stopping, beside the rule that the library follows.
+some methods. Times are printed, none is asserted.
 """
 
 import argparse
@@ -116,78 +115,11 @@ def table(results: dict[str, list[dict[str, Any]]], seeds: list[int]) -> Table:
     return lines
 
 
-def mdsp_rule() -> Table:
-    """What every published cell asks of T and σ, and what `early_rule` gives.
-
-    Ten steps of T/10 from a random start leave (1 − T‖X_i‖²/10)¹⁰ of a response: T follows from
-    the published RMSE. σ then follows from the published CRLR, by bisection.
-    """
-    import numpy as np
-
-    from diagatt import simulate
-    from diagatt.families import get_family
-    from diagatt.localization import top_rows
-    from diagatt.metrics import crlr, rmse
-    from diagatt.solvers.mdsp import early_rule
-    from diagatt.solvers.problem import Problem
-    from diagatt.studies import published
-    from diagatt.studies.scenarios import Simulated
-
-    lines = Table(title="MDSP: asked for by the published RMSE and CRLR, and by rule")
-    for name in ("setting", "n", "s", "T·mean‖X‖²", "by rule", "σ", "by rule"):
-        lines.add_column(name, justify="left" if name == "setting" else "right")
-    numbers = {(c.setting, c.metric): c.mean for c in published() if c.method == "mdsp"}
-    for setting in simulate.paper_settings():
-        if setting.task == "classification":
-            continue
-        data = setting.draw(1500, seed=(99, 0))
-        y, rows = data.y, data.X.values.reshape(1500, setting.p, setting.d)
-        squares = (rows**2).sum(axis=(1, 2), dtype=np.float64)
-        noise = np.random.default_rng(0).standard_normal(rows.shape, dtype=np.float32)
-
-        def left(T: float, squares=squares) -> Any:
-            return (1 - T * squares / 10) ** 10
-
-        def error(T: float, y=y) -> float:
-            return -rmse(y, y - y * left(T))  # rises with T
-
-        T = _bisect(error, -numbers[setting.name, "rmse"], 0.0, 10 / squares.max())
-        fitted = (y * (1 - left(T)) / squares).astype(np.float32)[:, None, None] * rows
-
-        def missed(spread: float, data=data, fitted=fitted, noise=noise) -> float:
-            norms = np.linalg.norm(fitted + np.float32(spread) * noise, axis=2)
-            return -crlr(data.rows, top_rows(norms.ravel(), data.X.offsets, 10))
-
-        spread = _bisect(missed, -numbers[setting.name, "crlr"] / 100, 1e-4, 1e-2, steps=12)
-        n = Simulated(setting).parameters("mdsp", 1.0)["setting"]["n"]
-        values, offsets = data.X.to_torch()
-        response = values.new_tensor(y)
-        none = values.new_empty(1500, 0)
-        family = get_family("gaussian")
-        rule = early_rule(Problem(family, values, offsets, response, response, none))
-        by_rule = rule[0] * (1500 / n) ** (1 / 3) * squares.mean()
-        cells = (f"{T * squares.mean():.3f}", f"{by_rule:.3f}", f"{spread:.5f}")
-        s = np.sqrt(np.mean(y**2))
-        sigma = f"{rule[1] * (1500 / n) ** 0.5:.5f}"
-        lines.add_row(setting.name, str(n), f"{s:.1f}", *cells, sigma)
-    return lines
-
-
-def _bisect(
-    rises: Callable[[float], float], level: float, low: float, high: float, steps: int = 40
-) -> float:
-    for _ in range(steps):
-        middle = (low + high) / 2
-        low, high = (middle, high) if rises(middle) < level else (low, middle)
-    return (low + high) / 2
-
-
 def main() -> None:
     """Measure what is missing and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--only", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--mdsp-rule", action="store_true", help=mdsp_rule.__doc__)
     parser.add_argument("--measure", nargs=2, metavar=("METHOD", "SEED"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
@@ -195,9 +127,6 @@ def main() -> None:
         print(json.dumps(measure(name, int(seed))))
         return
     console, results = Console(width=150), {}
-    if arguments.mdsp_rule:
-        console.print(mdsp_rule())
-        return
     for name in arguments.only:
         results[name] = [stored(name, seed) for seed in arguments.seeds]
         run = results[name][-1]

@@ -18,6 +18,19 @@ def test_only_three_rows_of_table_s4_are_of_another_size(setting, method):
     assert drawn == (18000 if setting.table == "tableS4" and method in LARGER else setting.n)
 
 
+@pytest.mark.parametrize("method", ["diagatt-1", "diagatt-r", "stdatt-1", "diagatt"])
+@pytest.mark.parametrize("setting", paper_settings(), ids=lambda s: s.name)
+def test_the_papers_diagatt_takes_as_many_steps_at_every_n(setting, method):
+    size = Simulated(setting).parameters(method, 0.1)["estimator"]["batch_size"]
+    if method in ("diagatt-1", "diagatt-r"):
+        assert setting.n / size == 9000 / 32
+    else:
+        assert (
+            size
+            == Simulated(paper_settings()[0]).parameters(method, 1.0)["estimator"]["batch_size"]
+        )
+
+
 @dataclass(frozen=True)
 class Watched(PaperSetting):
     """Notes what is drawn."""

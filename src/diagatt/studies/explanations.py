@@ -12,8 +12,8 @@ _HEADS = (
     "the active one more often; the published rates look like those of one row a sample"
 )
 _TRAINING = (
-    "Adam's batch size, number of epochs and start are not stated; ours were fixed on Table 1, and "
-    "why they differ from the published training here is not known"
+    "start and number of Adam's steps are not stated; ours were fixed on one head, and several "
+    "heads predict better with them than the published ones, which are behind one head"
 )
 _ONE_HEAD = (
     "a head that finds one active row, as the published CRLR says, leaves the variance of the "
@@ -24,12 +24,12 @@ _STUCK = (
     "share rows; theirs got out of it, and what it did differently is not stated"
 )
 _MDSP = (
-    "the published fits are not minimizers; where they stopped was read off their RMSE "
-    "(docs/competitors.md), and the spread of their start grows less with d than our rule says"
+    "the published fits are not minimizers; where they started and stopped was read off published "
+    "numbers (docs/competitors.md), and the rule for it is a rough one"
 )
 _TWO_STEP = (
-    "the mixture finds the active component here; the published spreads (up to 14 points) suggest "
-    "that theirs, or the component kept for the refit, was wrong in many draws"
+    "the mixture stops where it locates the published share on average (docs/competitors.md); how "
+    "far its few steps get differs much from draw to draw"
 )
 _EMBEDDING = "rows are MiniLM's of 384 features here, RoBERTa's of 1024 there"
 _STOPPED = (
