@@ -14,11 +14,10 @@ from tests.estimators.samples import ragged, responses
 X = ragged(n=80, d=3)
 
 
-@pytest.mark.parametrize("tol", [1e-3, 1e-1])
 @pytest.mark.parametrize("kind", COVARIANCE_TYPES)
-def test_mixture_step_is_scikit_learns(kind, tol):
-    oracle = GaussianMixture(2, covariance_type=kind, tol=tol, random_state=3).fit(X.values)
-    *mixture, steps = fit_mixture(X.values, kind, max_iter=100, tolerance=tol, seed=3)
+def test_mixture_step_is_scikit_learns(kind):
+    oracle = GaussianMixture(2, covariance_type=kind, random_state=3).fit(X.values)
+    *mixture, steps = fit_mixture(X.values, kind, max_iter=100, seed=3)
     order = np.argsort(oracle.weights_)  # the rarer component first
     np.testing.assert_array_equal(mixture[0], oracle.weights_[order])
     np.testing.assert_array_equal(mixture[1], oracle.means_[order])

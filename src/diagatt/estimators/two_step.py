@@ -30,7 +30,6 @@ class _TwoStep(Competitor):
         active_component: Any = "auto",
         covariance_type: str = "full",
         max_iter: int = 100,
-        tolerance: float = 1e-3,
         n_located: int = N_LOCATED,
         selection: str | int = "holdout",
         random_state: Any = None,
@@ -39,7 +38,6 @@ class _TwoStep(Competitor):
         self.active_component = active_component
         self.covariance_type = covariance_type
         self.max_iter = max_iter
-        self.tolerance = tolerance
         self.n_located = n_located
         self.selection = selection
         self.random_state = random_state
@@ -60,7 +58,6 @@ class _TwoStep(Competitor):
         one_of(self, "covariance_type", COVARIANCE_TYPES)
         at_least(self, 0, "ridge")
         at_least(self, 1, "max_iter")
-        at_least(self, 0, "tolerance")
         if not set(open_values(self, "active_component", (0, 1))) <= {0, 1}:
             raise ValueError(
                 f"active_component must be 0, 1 or 'auto', got {self.active_component!r}."
@@ -69,7 +66,7 @@ class _TwoStep(Competitor):
     def _train(self, problem: Problem, seed: int, memo: dict) -> None:
         if "mixture" not in memo:  # it does not depend on what is tuned
             memo["mixture"] = fit_mixture(
-                problem.values.numpy(), self.covariance_type, self.max_iter, self.tolerance, seed
+                problem.values.numpy(), self.covariance_type, self.max_iter, seed
             )
         self.mixture_weights_, self.mixture_means_, self.precision_root_ = memo["mixture"][:3]
         self.n_iter_ = memo["mixture"][3]
@@ -129,8 +126,8 @@ class TwoStepRegressor(_TwoStep, CompetitorRegressor):
     active_component : {"auto", 0, 1}
         Which component is the active one, the rarer (0) or the more frequent (1); "auto" lets
         held-out samples say.
-    covariance_type, max_iter, tolerance : str, int, float
-        Of the mixture; it stops when the mean log likelihood of a row gains less than that.
+    covariance_type, max_iter : str, int
+        Of the mixture.
     n_located : int
         R̃, the rows chosen of each sample.
     selection : "holdout" or int
@@ -168,10 +165,8 @@ class TwoStepClassifier(_TwoStep, CompetitorClassifier):
 
     Parameters
     ----------
-    ridge : float, "auto" or sequence
-        ``1/C`` of scikit-learn's LogisticRegression.
-    active_component, covariance_type, max_iter, tolerance, n_located, selection, random_state
-        As in `TwoStepRegressor`.
+    ridge, active_component, covariance_type, max_iter, n_located, selection, random_state
+        As in `TwoStepRegressor`; ``ridge`` is ``1/C`` of scikit-learn's LogisticRegression.
 
     Attributes
     ----------

@@ -13,9 +13,7 @@ from diagatt.segments import BLOCK_ROWS
 COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 
 
-def fit_mixture(
-    values: np.ndarray, covariance_type: str, max_iter: int, tolerance: float, seed: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+def fit_mixture(values: np.ndarray, covariance_type: str, max_iter: int, seed: int):
     """scikit-learn's mixture of two Gaussians over all rows, as arrays.
 
     Its numbering of components is arbitrary and differs between fits to a part of the samples and
@@ -26,7 +24,7 @@ def fit_mixture(
     weights (2,), means (2, d), roots of the precisions (2, d, d) with Σ⁻¹ = P Pᵀ, iterations
     """
     mixture = GaussianMixture(
-        2, covariance_type=covariance_type, max_iter=max_iter, tol=tolerance, random_state=seed
+        2, covariance_type=covariance_type, max_iter=max_iter, random_state=seed
     )
     with config_context(array_api_dispatch=False):  # its k-means start is for NumPy alone
         mixture.fit(values)

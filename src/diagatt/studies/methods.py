@@ -47,9 +47,6 @@ _FACES: dict[str, tuple[Any, Any]] = {
     "pooled": (PooledRegressor, PooledClassifier),
     "gated": (GatedAttentionRegressor, GatedAttentionClassifier),
 }
-# Two-Step's published rates and their spreads are those of a mixture that has hardly left its
-# k-means start (docs/competitors.md).
-_MIXTURE_TOLERANCE = 1e-2
 _UNPENALIZED = {"ridge": 0.0, "score_ridge": 0.0}  # as the paper trains standard attention
 
 
@@ -83,7 +80,7 @@ def make_estimator(
     builders: dict[str, Callable[[], Any]] = {
         "grouplasso": lambda: _face("grouplasso", classifies)("auto"),
         "mdsp": lambda: _face("mdsp", classifies).stopped(alpha="auto"),
-        "two-step": lambda: _face("two-step", classifies)("auto", tolerance=_MIXTURE_TOLERANCE),
+        "two-step": lambda: _face("two-step", classifies)("auto"),
         "stdatt-1": lambda: _face("stdatt", classifies)(1, **_UNPENALIZED),
         "stdatt-r": lambda: _face("stdatt", classifies)(heads, **_UNPENALIZED),
         "diagatt-1": lambda: _face("diagatt", classifies).preset("paper", n_heads=1),
