@@ -137,4 +137,4 @@ def batches(seed: int = 0) -> Table:
 if __name__ == "__main__":
     tables = {"mdsp": mdsp_rule, "two-step": mixture_steps, "diagatt": batches}
     for asked in sys.argv[1:] or tables:
-        Console(width=110).print(tables[asked]())
+        Console(width=130).print(tables[asked]())
