@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from diagatt.simulate import PaperSetting, paper_settings
+from diagatt.studies.methods import make_estimator
 from diagatt.studies.scenarios import Simulated
 
 LARGER = ("grouplasso", "mdsp", "two-step")
@@ -22,13 +23,9 @@ def test_only_three_rows_of_table_s4_are_of_another_size(setting, method):
 @pytest.mark.parametrize("setting", paper_settings(), ids=lambda s: s.name)
 def test_the_papers_diagatt_takes_as_many_steps_at_every_n(setting, method):
     size = Simulated(setting).parameters(method, 0.1)["estimator"]["batch_size"]
-    if method in ("diagatt-1", "diagatt-r"):
-        assert setting.n / size == 9000 / 32
-    else:
-        assert (
-            size
-            == Simulated(paper_settings()[0]).parameters(method, 1.0)["estimator"]["batch_size"]
-        )
+    grows = method in ("diagatt-1", "diagatt-r") and setting.task == "regression"
+    alone = make_estimator(method, classifies=setting.task == "classification").batch_size
+    assert size == alone * (setting.n / 9000 if grows else 1)
 
 
 @dataclass(frozen=True)
