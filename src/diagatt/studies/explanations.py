@@ -28,8 +28,8 @@ _MDSP = (
     "numbers (docs/competitors.md), and the rule for it is a rough one"
 )
 _TWO_STEP = (
-    "the mixture finds the active rows here; the published rates are those of a mixture that has "
-    "hardly left its k-means start (docs/competitors.md)"
+    "where EM ends differs much with its start; the published rates of Tables 2 and S4 look like "
+    "those of a mixture that has hardly left it (docs/competitors.md)"
 )
 _EMBEDDING = "rows are MiniLM's of 384 features here, RoBERTa's of 1024 there"
 _STOPPED = (
