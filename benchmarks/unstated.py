@@ -92,7 +92,7 @@ def mixture_steps(n: int = 2500, draws: int = 3, steps: int = 6) -> Table:
         lines.add_column(name, justify="left" if name == "setting" else "right")
     numbers = {c.setting: c for c in published() if (c.method, c.metric) == ("two-step", "crlr")}
     for name in ("table1-p100-d70", "tableS4-mu3-sigma2-2.5", "table2-s2", "table2-s3"):
-        setting = next(s for s in simulate.paper_settings() if s.name == name)
+        setting = simulate.paper_setting(name)
         rates = np.array([_rates(setting.draw(n, seed=(k, 0)), steps, k) for k in range(draws)])
         cells = [f"{r.mean():.1f} ({r.std(ddof=1):.1f})" for r in rates.T]
         lines.add_row(name, *cells, f"{numbers[name].mean:.1f} ({numbers[name].sd:.1f})")
@@ -120,7 +120,7 @@ def batches(seed: int = 0) -> Table:
     numbers = {(c.setting, c.metric): c.mean for c in published() if c.method == "diagatt-1"}
     for table, size, epochs in ((1, 32, 40), ("S2", 32, 40), ("S2", 32, 20), ("S2", 64, 40)):
         name = f"table{table}-p100-d70"
-        setting = next(s for s in simulate.paper_settings() if s.name == name)
+        setting = simulate.paper_setting(name)
         train = setting.draw(setting.n, seed=(seed, 0))
         test = setting.draw(setting.n // 4, seed=(seed, 1))
         model = DiagAttRegressor.preset(
