@@ -7,6 +7,7 @@ are. Every process then holds the same numbers, so all take the same decisions.
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -110,6 +111,9 @@ def joined(device: str = "cpu") -> Iterator[Group]:
     if on_card:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    # torch.optim imports this module when it is first used. Within the block its default arguments
+    # would keep the group, whose threads then outlive it and can abort the process as it exits.
+    importlib.import_module("torch.distributed.nn.functional")
     dist.init_process_group(
         "nccl" if on_card else "gloo", store=_store_of_this_attempt(), rank=rank, world_size=size
     )
