@@ -14,6 +14,16 @@ from typing import Any
 import numpy as np
 import torch
 
+from diagatt.packing import (
+    as_float_matrix,
+    as_numpy,
+    offsets_from,
+    pack_arrow,
+    pack_frame,
+    pack_padded,
+    pack_samples,
+)
+
 __all__ = ["RaggedRows"]
 
 
@@ -59,7 +69,7 @@ class RaggedRows(Sequence):
     __slots__ = ("_offsets", "_values")
 
     def __init__(self, values: Any, offsets: Any) -> None:
-        packed = _as_float_matrix(values, "values")
+        packed = as_float_matrix(values, "values")
         cuts = np.asarray(offsets)
         if cuts.ndim != 1 or len(cuts) < 1 or cuts.dtype.kind not in "iu":
             raise ValueError("offsets must be a 1-D integer array of length n_samples + 1.")
@@ -87,28 +97,12 @@ class RaggedRows(Sequence):
 
         One sample of one list is packed without a copy.
         """
-        matrices: list[np.ndarray] = []
-        for i, sample in enumerate(samples):
-            matrix = _as_float_matrix(sample, f"sample {i}")
-            if matrices and matrix.shape[1] != matrices[0].shape[1]:
-                raise ValueError(
-                    f"sample {i} has {matrix.shape[1]} features, sample 0 has "
-                    f"{matrices[0].shape[1]}: all samples need the same number of features."
-                )
-            if len(matrix) == 0:
-                raise ValueError(
-                    f"sample {i} has no rows: every sample needs at least one row; drop it."
-                )
-            matrices.append(matrix)
-        if not matrices:
-            raise ValueError("the list of samples is empty: pass at least one (p, d) matrix.")
-        values = matrices[0] if len(matrices) == 1 else np.concatenate(matrices)
-        return cls(values, _offsets_of([len(m) for m in matrices]))
+        return cls(*pack_samples(samples))
 
     @classmethod
     def from_rows(cls, rows: Any) -> RaggedRows:
         """Turn an ``(n, d)`` array into n samples of one row each (no copy)."""
-        values = _as_float_matrix(rows, "rows")
+        values = as_float_matrix(rows, "rows")
         return cls(values, np.arange(len(values) + 1))
 
     @classmethod
@@ -132,26 +126,7 @@ class RaggedRows(Sequence):
         mask : bool array of shape (n, p_max), optional
             True where a row is real. Give exactly one of ``lengths`` and ``mask``.
         """
-        dense = np.asarray(padded)
-        if dense.ndim != 3:
-            raise ValueError(f"padded must have shape (n, p_max, d), got {dense.shape}.")
-        if (lengths is None) == (mask is None):
-            raise ValueError("give exactly one of lengths and mask.")
-        if mask is None:
-            counts = np.asarray(lengths)
-            if counts.shape != dense.shape[:1] or counts.dtype.kind not in "iu":
-                raise ValueError(f"lengths must be {len(dense)} integers, one a sample.")
-            wrong = np.flatnonzero((counts < 0) | (counts > dense.shape[1]))
-            if len(wrong):
-                raise ValueError(
-                    f"sample {wrong[0]} has length {counts[wrong[0]]}, outside 0..{dense.shape[1]}."
-                )
-            real = np.arange(dense.shape[1]) < counts[:, None]  # (n, p_max)
-        else:
-            real = np.asarray(mask)
-            if real.shape != dense.shape[:2] or real.dtype != bool:
-                raise ValueError(f"mask must be boolean with shape {dense.shape[:2]}.")
-        return cls(dense[real], _offsets_of(real.sum(axis=1)))
+        return cls(*pack_padded(padded, lengths, mask))
 
     @classmethod
     def from_frame(cls, frame: Any, sample: str, features: Sequence[str] | None = None):
@@ -171,22 +146,8 @@ class RaggedRows(Sequence):
         RaggedRows, ids
             The samples and the id of each.
         """
-        names = list(getattr(frame, "column_names", None) or getattr(frame, "columns", frame))
-        for name in [sample, *(features or [])]:
-            if name not in names:
-                raise ValueError(f"column {name!r} is not in the table; it has {names}.")
-        columns = [c for c in names if c != sample] if features is None else list(features)
-        if not columns:
-            raise ValueError("the table has no feature column.")
-        values = np.column_stack([_as_column(frame[c], c) for c in columns])
-        ids = _as_ids(frame[sample], sample)
-        unique, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
-        rank = np.empty(len(unique), dtype=np.int64)
-        rank[np.argsort(first)] = np.arange(len(unique))  # order of first appearance
-        number = rank[inverse]  # (N,) sample of each line
-        if np.any(np.diff(number) < 0):
-            values = values[np.argsort(number, kind="stable")]
-        return cls(values, _offsets_of(np.bincount(number))), unique[np.argsort(first)]
+        values, offsets, ids = pack_frame(frame, sample, features)
+        return cls(values, offsets), ids
 
     @classmethod
     def from_arrow(cls, column: Any) -> RaggedRows:
@@ -194,44 +155,18 @@ class RaggedRows(Sequence):
 
         The inner values are used where they stand, without a copy, if the column is one chunk.
         """
-        import pyarrow as pa
-
-        if isinstance(column, pa.ChunkedArray):  # combining even one chunk would copy it
-            column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-        if isinstance(column, pa.ChunkedArray):  # an empty column stays chunked
-            raise ValueError("the column is empty: pass at least one sample.")
-        if column.null_count:
-            raise ValueError("the column has a null sample: drop it.")
-        kind = column.type
-        if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not hasattr(
-            kind.value_type, "value_type"
-        ):
-            raise TypeError(f"expected a list of lists of numbers, got {kind}.")
-        start = column.offsets[0].as_py()
-        offsets = column.offsets.to_numpy() - start
-        rows = column.flatten()
-        if rows.null_count:
-            raise ValueError("the column has a null row: drop it.")
-        if pa.types.is_fixed_size_list(rows.type):
-            width = rows.type.list_size
-        else:
-            widths = np.diff(rows.offsets.to_numpy())
-            width = int(widths[0]) if len(widths) else 1
-            if np.any(widths != width):
-                raise ValueError("rows have differing numbers of features.")
-        flat = rows.flatten().to_numpy(zero_copy_only=False)
-        return cls(flat.reshape(len(rows), width), offsets)
+        return cls(*pack_arrow(column))
 
     @classmethod
     def from_torch(cls, tensor: Any) -> RaggedRows:
         """Pack a dense ``(n, p, d)`` or ``(n, d)`` tensor, or a jagged nested tensor."""
         if tensor.is_nested:
             if tensor.layout is torch.jagged:
-                values = _as_numpy(tensor.values())
+                values = as_numpy(tensor.values())
                 if tensor.lengths() is None:
                     return cls(values, tensor.offsets().cpu().numpy())
-            return cls.from_samples(_as_numpy(part) for part in tensor.unbind())
-        array = _as_numpy(tensor)
+            return cls.from_samples(as_numpy(part) for part in tensor.unbind())
+        array = as_numpy(tensor)
         return cls.from_rows(array) if array.ndim == 2 else cls.from_dense(array)
 
     @classmethod
@@ -263,7 +198,7 @@ class RaggedRows(Sequence):
                     f"part {k} has {part.n_features} features, part 0 has {parts[0].n_features}."
                 )
         lengths = np.concatenate([part.lengths for part in parts])
-        return cls(np.concatenate([part.values for part in parts]), _offsets_of(lengths))
+        return cls(np.concatenate([part.values for part in parts]), offsets_from(lengths))
 
     # ------------------------------------------------------------------ reading
 
@@ -344,7 +279,7 @@ class RaggedRows(Sequence):
     def _take(self, samples: np.ndarray) -> RaggedRows:
         if samples.ndim != 1 or len(samples) == 0:
             raise IndexError("the index holds no sample, or is not one-dimensional.")
-        offsets = _offsets_of(self.lengths[samples])
+        offsets = offsets_from(self.lengths[samples])
         rows = np.repeat(self._offsets[samples] - offsets[:-1], np.diff(offsets))
         rows += np.arange(offsets[-1])  # (N_taken,) packed positions of the taken rows
         return RaggedRows(self._values[rows], offsets)
@@ -414,68 +349,6 @@ def holds_samples(X: Any) -> bool:
         except ValueError:  # an inhomogeneous nested list
             return False
     return ndim == 2
-
-
-def _as_float_matrix(array: Any, what: str) -> np.ndarray:
-    if isinstance(array, torch.Tensor):
-        array = _as_numpy(array)
-    try:
-        matrix = np.asarray(array)
-        if matrix.dtype == object:
-            matrix = matrix.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{what} is not a matrix of numbers: {error}.") from error
-    if matrix.ndim != 2:
-        raise ValueError(f"{what} must be a 2-D array (rows × features), got {matrix.ndim}-D.")
-    if matrix.dtype.kind == "c":
-        raise ValueError(f"Complex data not supported: {what} is complex; pass real numbers.")
-    if matrix.dtype.kind not in "fiub":
-        raise ValueError(f"{what} is not numeric (dtype {matrix.dtype}): pass real numbers.")
-    if matrix.shape[1] == 0:
-        raise ValueError(f"{what} has 0 features: every row needs at least one.")
-    if matrix.dtype not in (np.float32, np.float64):
-        matrix = matrix.astype(np.float64)
-    return np.ascontiguousarray(matrix)
-
-
-def _as_column(column: Any, name: str) -> np.ndarray:
-    array = np.asarray(column)
-    if array.dtype.kind not in "fiub":
-        raise ValueError(f"column {name!r} is not numeric (dtype {array.dtype}).")
-    return array
-
-
-def _as_ids(column: Any, name: str) -> np.ndarray:
-    ids = np.asarray(column)
-    if ids.dtype.kind in "fOmM":
-        for line, value in enumerate(ids.tolist()):
-            if _is_missing(value):
-                raise ValueError(f"line {line} of column {name!r} names no sample: drop the line.")
-        try:
-            np.sort(ids)
-        except TypeError as error:
-            raise ValueError(
-                f"column {name!r} mixes ids that cannot be compared ({error}): use one type."
-            ) from None
-    return ids
-
-
-def _is_missing(value: Any) -> bool:
-    try:
-        return value is None or bool(value != value)
-    except TypeError:  # pandas.NA has no truth value
-        return True
-
-
-def _as_numpy(tensor: torch.Tensor) -> np.ndarray:
-    tensor = tensor.detach().cpu()
-    if tensor.dtype is torch.bfloat16:  # unknown to NumPy, exact in float32
-        tensor = tensor.float()
-    return tensor.numpy()
-
-
-def _offsets_of(lengths: Any) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:

@@ -23,6 +23,11 @@ LEAST_EXPONENT = -80.0
 LONG_SAMPLE = 8192
 
 
+def offsets_from(lengths: Tensor) -> Tensor:
+    """Where samples of these lengths (n,) begin and end: (n + 1,)."""
+    return torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+
+
 def sample_of_row(offsets: Tensor) -> Tensor:
     """Number of the sample that each packed row belongs to, (N,)."""
     lengths = offsets.diff()

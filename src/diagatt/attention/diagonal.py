@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from diagatt.attention.coupling import coupled_attention
 from diagatt.attention.parameterizations import PARAMETERIZATIONS, FullQueryKey
 from diagatt.segments import (
+    offsets_from,
     row_forms,
     sample_of_row,
     segment_mean,
@@ -288,4 +289,4 @@ def _pack(padded: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
     lengths = mask.sum(dim=1)
     if bool((lengths == 0).any()):
         raise ValueError(f"sample {int((lengths == 0).nonzero()[0])} has no real row in the mask.")
-    return padded[mask], torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+    return padded[mask], offsets_from(lengths)

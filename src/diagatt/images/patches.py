@@ -18,6 +18,7 @@ from diagatt.images.reading import (
     image_size,
     read_image,
 )
+from diagatt.packing import offsets_from
 from diagatt.ragged import RaggedRows
 
 __all__ = ["PatchRows", "columns_as_rows"]
@@ -185,7 +186,7 @@ class PatchRows(TransformerMixin, BaseEstimator):
         counts = [
             int(np.prod(grid.counts(size, name))) for size, name in zip(sizes, names, strict=True)
         ]
-        offsets = np.concatenate([[0], np.cumsum(counts)])
+        offsets = offsets_from(counts)
         types = {np.dtype(getattr(image, "dtype", np.uint8)) for image in images}
         dtype = np.result_type(np.float32, *types)
         values = np.empty((offsets[-1], self.n_features_out_), dtype)

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from diagatt.packing import offsets_from
+
 __all__ = ["check_boxes", "check_images", "check_spans", "data_uris", "utf16_spans"]
 
 # Longest sides in pixels that are tried until all pictures fit the page.
@@ -115,7 +117,7 @@ def _pack(parts: Any, lengths: np.ndarray, width: int, name: str, form: str) -> 
 def _refuse(wrong: np.ndarray, packed: np.ndarray, lengths: np.ndarray, name: str, rule: str):
     if wrong.any():
         at = int(np.flatnonzero(wrong)[0])
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        offsets = offsets_from(lengths)
         sample = int(np.searchsorted(offsets, at, side="right")) - 1
         raise ValueError(
             f"sample {sample}, row {at - offsets[sample]}: {name} {tuple(packed[at].tolist())} "

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from diagatt.packing import offsets_from
 from diagatt.ragged import RaggedRows
 from diagatt.simulate.oracle import Oracle, bayes_oracle
 from diagatt.simulate.parameters import (
@@ -202,7 +203,7 @@ def draw(parameters: Parameters, n: int, seed: Seed, dtype: Any = np.float32) ->
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32 or float64, got {np.dtype(dtype)}.")
     lengths = draw_lengths(stream(seed, "lengths"), int(n), parameters.p)
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    offsets = offsets_from(lengths)
     rows = distinct_rows(stream(seed, "positions"), lengths, parameters.s)  # (n, s)
     active = offsets[:-1, None] + rows  # (n, s) positions among all rows
     rng = stream(seed, "response")

@@ -14,7 +14,7 @@ from torch import Tensor
 from diagatt.distributed import Group
 from diagatt.families import Family
 from diagatt.progress import progress_bar
-from diagatt.segments import segment_max, segment_sum, spread
+from diagatt.segments import offsets_from, segment_max, segment_sum, spread
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Problem:
     def take(self, samples: Tensor) -> Problem:
         """The problem of these samples, in this order."""
         lengths = self.offsets.diff()[samples]
-        offsets = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+        offsets = offsets_from(lengths)
         rows = torch.arange(int(offsets[-1]), device=self.values.device)
         rows += spread(self.offsets[:-1][samples] - offsets[:-1], offsets)
         return replace(
@@ -123,7 +123,7 @@ class Problem:
         best = spread(segment_max(luck, self.offsets), self.offsets)
         keep = ((luck >= share) | (luck >= best))[:, 0]  # (N,)
         lengths = segment_sum(keep.to(torch.float64), self.offsets).long()
-        offsets = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+        offsets = offsets_from(lengths)
         return replace(self, values=self.values[keep], offsets=offsets)
 
     def digest(self) -> bytes:
@@ -167,7 +167,7 @@ class Problem:
         return replace(
             parts[0],
             values=torch.cat([part.values for part in parts]),
-            offsets=torch.cat([lengths.new_zeros(1), lengths.cumsum(0)]),
+            offsets=offsets_from(lengths),
             y=torch.cat([part.y for part in parts]),
             weights=torch.cat([part.weights for part in parts]),
             covariates=torch.cat([part.covariates for part in parts]),

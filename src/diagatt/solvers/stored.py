@@ -21,7 +21,7 @@ from torch import Tensor
 from diagatt.distributed import Group, current_group
 from diagatt.families import Family
 from diagatt.progress import progress_bar
-from diagatt.segments import spread
+from diagatt.segments import offsets_from, spread
 from diagatt.solvers.problem import Problem
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ def _merged(own: Problem, mine: Tensor, group: Group) -> Problem:
         return group.merge(whole)
 
     lengths = everyone(own.offsets.diff(), mine)
-    offsets = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+    offsets = offsets_from(lengths)
     return replace(
         own,
         values=everyone(own.values, spread(mine, offsets)),

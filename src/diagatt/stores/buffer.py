@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from diagatt.packing import offsets_from
 from diagatt.stores.layout import as_batch
 from diagatt.stores.manifest import Layout
 
@@ -59,7 +60,7 @@ class ShardBuffer:
 
     def batch(self) -> pa.RecordBatch:
         """The samples as one record batch, on the memory of this buffer."""
-        offsets = np.concatenate([[0], np.cumsum(self._lengths, dtype=np.int64)])
+        offsets = offsets_from(self._lengths)
         return as_batch(self.layout, self._filled, offsets, self._columns)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pyarrow as pa
 
+from diagatt.packing import offsets_from
 from diagatt.ragged import RaggedRows
 from diagatt.stores.access import ShardFiles
 from diagatt.stores.layout import COVARIATES, RESPONSE, WEIGHT, column_of, offsets_of
@@ -110,7 +111,7 @@ def take_samples(store: RowStore, samples: np.ndarray) -> StoredPart:
     lengths = np.empty(len(samples), np.int64)
     for k in needed:  # lengths first, so that every row is copied once, to where it stays
         lengths[shard == k] = store.select([k]).lengths()[local[shard == k]]
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    offsets = offsets_from(lengths)
     values = np.empty((offsets[-1], store.n_features), store.dtype)
     pieces: dict[str, list[np.ndarray]] = {}
     for k in needed:
