@@ -1,0 +1,243 @@
+"""Reading a fit: where the model looks, how sure it is, and what it estimates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import TransformerMixin
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from diagatt.attention.coupling import distinct_argmax
+from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.attention.parameterizations import FactoredQueryKey
+from diagatt.estimators.base import RowsEstimator, check_finite, validate_covariates
+from diagatt.estimators.settings import check_lengths
+from diagatt.estimators.stored import by_shard
+from diagatt.estimators.summary import Certainty, Summary, coefficient
+from diagatt.families import Family
+from diagatt.ragged import RaggedRows
+from diagatt.segments import map_blocks, segment_argmax, segment_sum, weighted_pool
+
+
+class DiagonalReading(TransformerMixin, RowsEstimator):
+    """What a fitted diagonalized attention says; `_DiagAtt` fits it."""
+
+    query_: np.ndarray  # (M·R, D, q), or W itself, (M·R, D, D)
+    key_: np.ndarray | None  # (M·R, D, q), or None
+
+    def _fitted_family(self) -> tuple[Family, int]:
+        """Family and number of linear predictors."""
+        raise NotImplementedError
+
+    def _validate_rows(self, X: Any, *, reset: bool) -> RaggedRows:
+        rows = super()._validate_rows(X, reset=reset)
+        if not reset and self.coupling_ == "distinct":
+            check_lengths(rows, self.n_heads_)
+        return rows
+
+    @property
+    def query_key_(self) -> np.ndarray:
+        """W of every head, (M·R, D, D); multiplied out if its factors are kept."""
+        check_is_fitted(self)
+        return self.query_ if self.key_ is None else self.query_ @ self.key_.swapaxes(1, 2)
+
+    @query_key_.setter
+    def query_key_(self, W: np.ndarray) -> None:
+        self.query_, self.key_ = W, None
+
+    @torch.random.fork_rng(devices=[])  # a new module draws numbers that are not used
+    def to_module(self) -> DiagonalAttention:
+        """The fitted model as a torch module (M·R heads if M restarts were averaged)."""
+        check_is_fitted(self)
+        heads, d = len(self.value_), self.value_.shape[-1]
+        forms = {d: "quadratic", d + 1: "affine", 2 * d + 1: "contextual"}
+        _, n_outputs = self._fitted_family()
+        module = DiagonalAttention(
+            d,
+            heads,
+            n_outputs,
+            self.n_covariates_,
+            temperature=self.temperature_,
+            parameterization="full" if self.key_ is None else "factored",
+            rank=None if self.key_ is None else self.key_.shape[-1],
+            score_form=forms[self.query_.shape[1]],
+            coupling=self.coupling_,
+            groups=self.n_restarts_,
+        ).to(torch.from_numpy(self.value_).dtype)
+        with torch.no_grad():
+            if isinstance(module.query_key, FactoredQueryKey):
+                module.query_key.set_factors(*map(torch.from_numpy, (self.query_, self.key_)))
+            else:
+                module.query_key.set_matrix(torch.from_numpy(self.query_))
+            module.value.copy_(torch.from_numpy(self.value_.reshape(heads, n_outputs, d)).mT)
+            module.intercept.copy_(torch.as_tensor(self.intercept_))
+            coefficients = torch.from_numpy(np.asarray(self.covariate_coef_))
+            module.covariate.copy_(coefficients.reshape(n_outputs, -1).T)
+        return module
+
+    @by_shard
+    @torch.no_grad()
+    def _linear_predictor(self, X: Any, covariates: Any) -> np.ndarray:
+        check_is_fitted(self)
+        rows = self._validate_rows(X, reset=False)
+        Z = validate_covariates(covariates, len(rows), self.n_covariates_)
+        module = self.to_module().to(self.device)
+        values, offsets = rows.to_torch(self.device, module.value.dtype)
+        z = map_blocks(module, values, offsets, torch.as_tensor(Z).to(values))
+        if not bool(torch.isfinite(z).all()):
+            check_finite(rows)
+        return z.cpu().numpy()
+
+    @torch.no_grad()
+    def _head_attention(self, rows: RaggedRows) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Weights of every restart (N, M, R), and packed rows with offsets."""
+        module = self.to_module().to(self.device)
+        values, offsets = rows.to_torch(self.device, module.value.dtype)
+        kappa = map_blocks(module.attention, values, offsets)
+        if not bool(torch.isfinite(kappa).all()):
+            check_finite(rows)
+        return kappa.reshape(len(values), self.n_restarts_, self.n_heads_), values, offsets
+
+    @torch.no_grad()
+    def _packed_scores(self, rows: RaggedRows) -> tuple[torch.Tensor, torch.Tensor]:
+        """Scores ψ/τ of every head of every restart, (N, M·R), and offsets."""
+        module = self.to_module().to(self.device)
+        values, offsets = rows.to_torch(self.device, module.value.dtype)
+        scores = map_blocks(module.scores, values, offsets) / self.temperature_
+        if not bool(torch.isfinite(scores).all()):
+            check_finite(rows)
+        return scores, offsets
+
+    @by_shard
+    def scores(self, X: Any) -> list[np.ndarray]:
+        """Scores ψ/τ behind the attention weights, one ``(p_i, n_heads)`` array a sample.
+
+        With several restarts, the mean over restarts.
+        """
+        check_is_fitted(self)
+        rows = self._validate_rows(X, reset=False)
+        scores, _ = self._packed_scores(rows)
+        scores = scores.reshape(len(scores), self.n_restarts_, self.n_heads_).mean(dim=1)
+        return _per_sample(scores, rows)
+
+    @by_shard
+    def attention(self, X: Any) -> list[np.ndarray]:
+        """Attention weights κ (equation softmax_diag_score_multi).
+
+        Parameters
+        ----------
+        X : samples
+
+        Returns
+        -------
+        list of arrays of shape (p_i, n_heads)
+            Columns sum to 1. With several restarts, the mean over restarts.
+        """
+        check_is_fitted(self)
+        rows = self._validate_rows(X, reset=False)
+        kappa, _, _ = self._head_attention(rows)
+        return _per_sample(kappa.mean(dim=1), rows)
+
+    @by_shard
+    def locate(self, X: Any) -> np.ndarray:
+        """Row of interest of each head, the paper's Ŝ: argmax over rows of the attention.
+
+        With ``coupling="distinct"`` the heads' rows differ: of all distinct rows, those with the
+        largest product of weights.
+
+        Returns
+        -------
+        array of shape (n_samples, n_heads), int
+            Row numbers within each sample, from 0.
+        """
+        check_is_fitted(self)
+        rows = self._validate_rows(X, reset=False)
+        if self.n_restarts_ == 1 and (self.n_heads_ == 1 or self.coupling_ == "independent"):
+            scores, offsets = self._packed_scores(rows)  # the softmax keeps their order
+            return map_blocks(segment_argmax, scores, offsets).cpu().numpy()
+        kappa, _, offsets = self._head_attention(rows)
+        return self._best_rows(kappa.mean(dim=1), offsets).cpu().numpy()
+
+    def _best_rows(self, kappa: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+        distinct = self.coupling_ == "distinct" and self.n_heads_ > 1
+        return map_blocks(distinct_argmax if distinct else segment_argmax, kappa, offsets)
+
+    @by_shard
+    def certainty(self, X: Any) -> Certainty:
+        """Rows of interest with their posterior, entropy and a flag where they are ambiguous."""
+        check_is_fitted(self)
+        kappa, _, offsets = self._head_attention(self._validate_rows(X, reset=False))
+        kappa = kappa.mean(dim=1)  # (N, R)
+        rows = self._best_rows(kappa, offsets)
+        posterior = kappa[offsets[:-1, None] + rows, torch.arange(self.n_heads_)]
+        entropy = segment_sum(-torch.special.xlogy(kappa, kappa), offsets)
+        arrays = (rows, posterior, entropy, posterior < 0.5)
+        return Certainty(*(array.cpu().numpy() for array in arrays))
+
+    def summary(self) -> Summary:
+        """Value vectors with standard errors, log-likelihood, AIC and BIC; print the result.
+
+        Standard errors come from the observed information of the likelihood solver, with the
+        distributions of rows taken as known; other solvers give none.
+        """
+        check_is_fitted(self)
+        names = _check_feature_names_in(self)
+        heads, outputs = self.n_restarts_ * self.n_heads_, np.size(self.intercept_)
+        value = self.value_.reshape(heads, outputs, -1)
+        se = np.full(value[:, 0].size + 1 + self.n_covariates_, np.nan)
+        se = se if self.value_se_ is None else self.value_se_
+        classes = [""] if outputs == 1 else [f" {c}" for c in self.classes_]
+        lines = []
+        for k, label in enumerate(classes):
+            estimates = value[:, k].ravel()
+            where = [(f"head {r}{label}", x) for r in range(heads) for x in names]
+            shared = [np.atleast_1d(self.intercept_)[k], *np.atleast_2d(self.covariate_coef_)[k]]
+            where += [(f"shared{label}", "intercept")]
+            where += [(f"shared{label}", f"covariate {j}") for j in range(self.n_covariates_)]
+            for (head, x), estimate, error in zip(where, [*estimates, *shared], se, strict=True):
+                lines.append(coefficient(head, x, float(estimate), float(error)))
+        facts = {
+            "samples": self.n_samples_,
+            "family": self._fitted_family()[0].name,
+            "solver": self.solver_,
+            "attention (0 uniform, 1 one row)": ", ".join(f"{u:.3f}" for u in self.unevenness_),
+        }
+        return Summary(type(self).__name__, facts, lines, self.criteria_)
+
+    @by_shard
+    def restart_agreement(self, X: Any) -> np.ndarray:
+        """Share of restarts that point at the row that `locate` names, (n_samples, n_heads).
+
+        1 where all restarts agree; low values say how little a row can be trusted.
+        """
+        check_is_fitted(self)
+        kappa, _, offsets = self._head_attention(self._validate_rows(X, reset=False))
+        located = self._best_rows(kappa.mean(dim=1), offsets)
+        votes = [self._best_rows(kappa[:, m], offsets) == located for m in range(kappa.shape[1])]
+        return torch.stack(votes).double().mean(dim=0).cpu().numpy()
+
+    @by_shard
+    def transform(self, X: Any) -> np.ndarray:
+        """Pooled rows Xᵀκ_r of all heads side by side, (n_samples, n_heads · n_features)."""
+        check_is_fitted(self)
+        rows = self._validate_rows(X, reset=False)
+        kappa, values, offsets = self._head_attention(rows)
+        pooled = weighted_pool(kappa.mean(dim=1), values, offsets)
+        return pooled.flatten(1).cpu().numpy().astype(rows.dtype, copy=False)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names ``head0_x0, head0_x1, …`` of the columns of `transform`."""
+        check_is_fitted(self)
+        names = _check_feature_names_in(self, input_features)
+        return np.array([f"head{r}_{x}" for r in range(self.n_heads_) for x in names], object)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _per_sample(packed: torch.Tensor, rows: RaggedRows) -> list[np.ndarray]:
+    return np.split(packed.cpu().numpy(), rows.offsets[1:-1])
