@@ -150,7 +150,10 @@ def test_figures_are_drawn_from_results(tmp_path):
     done = CliRunner().invoke(app, [*arguments, "--store", str(tmp_path)])
     assert done.exit_code == 0, done.output
     assert (tmp_path / "figure1.png").read_bytes().startswith(b"\x89PNG")
-    assert b"<svg" in (tmp_path / "figure1.svg").read_bytes()
+    drawn = (tmp_path / "figure1.svg").read_bytes()
+    assert b"<svg" in drawn
+    CliRunner().invoke(app, [*arguments, "--store", str(tmp_path)])
+    assert (tmp_path / "figure1.svg").read_bytes() == drawn
 
 
 def test_unknown_names_are_refused():

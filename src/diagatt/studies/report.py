@@ -6,6 +6,8 @@ import io
 from pathlib import Path
 from typing import Any
 
+from matplotlib import rc_context
+
 from diagatt.files import write_atomically
 from diagatt.studies.catalogue import STUDIES, Study
 from diagatt.studies.comparison import Cell, compare, matching_share
@@ -87,9 +89,10 @@ def _figure(study: Study, cells: list[Cell]) -> dict[str, bytes]:
     else:
         return {}
     drawn = {}
-    for kind in ("png", "svg"):
+    # Without a date and with names of its own, the SVG of unchanged results is an unchanged file.
+    for kind, metadata in (("png", {}), ("svg", {"Date": None})):
         out = io.BytesIO()
-        # Without a date the SVG of unchanged results is an unchanged file.
-        figure.savefig(out, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else {})
+        with rc_context({"svg.hashsalt": study.name}):
+            figure.savefig(out, format=kind, dpi=150, metadata=metadata)
         drawn[kind] = out.getvalue()
     return drawn
