@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
-from matplotlib import rc_context
-
+from diagatt.figure_files import figure_bytes
 from diagatt.files import write_atomically
 from diagatt.studies.catalogue import STUDIES, Study
 from diagatt.studies.comparison import Cell, compare, matching_share
@@ -88,11 +86,4 @@ def _figure(study: Study, cells: list[Cell]) -> dict[str, bytes]:
         figure = draw_bars(study, cells)
     else:
         return {}
-    drawn = {}
-    # Without a date and with names of its own, the SVG of unchanged results is an unchanged file.
-    for kind, metadata in (("png", {}), ("svg", {"Date": None})):
-        out = io.BytesIO()
-        with rc_context({"svg.hashsalt": study.name}):
-            figure.savefig(out, format=kind, dpi=150, metadata=metadata)
-        drawn[kind] = out.getvalue()
-    return drawn
+    return {kind: figure_bytes(figure, kind, dpi=150) for kind in ("png", "svg")}

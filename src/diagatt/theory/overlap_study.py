@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from diagatt.figure_files import figure_bytes
 from diagatt.theory.overlap_figure import draw_overlap
 from diagatt.theory.overlap_paths import GridPoint, OverlapStudy, run_study
 
@@ -51,9 +52,7 @@ def write_figure(study: OverlapStudy, output: Path) -> list[Path]:
     figure = draw_overlap(study)
     paths = [output / "overlap.png", output / "overlap.svg"]
     for path in paths:
-        # Without a date the SVG of an unchanged study is an unchanged file.
-        metadata = {"Date": None} if path.suffix == ".svg" else None
-        figure.savefig(path, dpi=200, metadata=metadata)
+        path.write_bytes(figure_bytes(figure, path.suffix[1:], dpi=200))
     return paths
 
 
