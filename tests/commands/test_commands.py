@@ -178,6 +178,30 @@ def test_texts_with_covariates(tmp_path):
     assert page.exit_code == 0, page.output
 
 
+def test_texts_in_which_one_word_decides(tmp_path):
+    path, model, out = (tmp_path / name for name in ("t.csv", "m.safetensors", "p.jsonl"))
+    words = ["superb", "dismal", "lovely", "dreadful"]
+    lines = [f"The {w} box came on day {i}.,{i % 2}" for i, w in enumerate(words * 3)]
+    path.write_text("\n".join(["review,label", *lines]))
+    asked = ("fit", path, "--text", "review", "--target", "label", "-o", model)
+    done = run(*asked, "--preset", "keyword")
+    assert done.exit_code == 0, done.output
+    assert run("predict", model, path, "-o", out).exit_code == 0
+    found = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [line["prediction"] for line in found] == [i % 2 for i in range(12)]
+    assert [line["head0_word"] for line in found] == words * 3
+    told = run("info", model).output
+    for fact in ("BlendedClassifier", "3 members", "gradient"):
+        assert fact in told
+    assert "fixes heads" in str(run(*asked, "--preset", "keyword", "--heads", "2").exception)
+    assert "choose text or keyword" in str(run(*asked, "--preset", "words").exception)
+
+
+def test_presets_are_for_texts(folder):
+    done = run("fit", folder / "cells.parquet", "--target", "y", "--preset", "keyword")
+    assert "--preset keyword is for texts" in str(done.exception)
+
+
 def test_images_and_their_boxes(tmp_path):
     from PIL import Image
 

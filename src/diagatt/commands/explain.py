@@ -53,13 +53,19 @@ def info(model: options.Model) -> None:
 
     fitted, columns = load_model(model)
     inner = getattr(fitted, "estimator_", fitted)
+    members = getattr(inner, "members_", [inner])
+    blend = f" of {len(members)} members" if len(members) > 1 else ""
+
+    def of_members(name: str) -> str:
+        return ", ".join(dict.fromkeys(str(getattr(member, name, "–")) for member in members))
+
     facts = {
         "model": type(fitted).__name__,
-        "estimator": type(inner).__name__,
-        "heads": getattr(inner, "n_heads_", "–"),
+        "estimator": type(inner).__name__ + blend,
+        "heads": of_members("n_heads_"),
         "features": getattr(inner, "n_features_in_", "–"),
-        "samples": getattr(inner, "n_samples_", "–"),
-        "solver": getattr(inner, "solver_", "–"),
+        "samples": of_members("n_samples_"),
+        "solver": of_members("solver_"),
         "classes": ", ".join(str(c) for c in getattr(inner, "classes_", [])) or "–",
     }
     facts |= {f"--{k}": v for k, v in columns.asdict().items() if v}

@@ -25,6 +25,9 @@ def fit(
     ] = "auto",
     heads: Annotated[str, typer.Option(help="Rows of interest a sample, or auto.")] = "1",
     solver: Annotated[str, typer.Option(help="auto, likelihood or gradient.")] = "auto",
+    preset: Annotated[
+        str, typer.Option(help="Of texts: text (their tone) or keyword (one word decides).")
+    ] = "text",
     split: Annotated[
         float, typer.Option(min=0.0, max=0.9, help="Part held out to see how good the model is.")
     ] = 0.0,
@@ -67,7 +70,7 @@ def fit(
     from diagatt.commands.scores import extra, scores
 
     number = heads if heads == "auto" else _whole(heads)
-    choice = Choice(family, number, solver, seed, patch, stride)
+    choice = Choice(family, number, solver, seed, patch, stride, preset)
     if data.is_dir():
         from diagatt.commands.stored import fit_store
 

@@ -27,6 +27,20 @@ class Choice:
     seed: int = 0
     patch: int = 8
     stride: int | None = None
+    preset: str = "text"
+
+    def __post_init__(self) -> None:
+        """Refuse what a preset does not know or would not heed."""
+        if self.preset not in ("text", "keyword"):
+            raise ValueError(f"unknown --preset {self.preset!r}: choose text or keyword.")
+        if self.preset == "keyword" and (self.family, self.heads, self.solver) != (
+            "auto",
+            1,
+            "auto",
+        ):
+            raise ValueError(
+                "--preset keyword fixes heads, family and solver: leave those options out."
+            )
 
 
 def new_model(inputs: Inputs, choice: Choice) -> Any:
@@ -38,16 +52,23 @@ def new_model(inputs: Inputs, choice: Choice) -> Any:
     asked: dict[str, Any] = {"n_heads": choice.heads, "family": choice.family}
     if choice.solver != "auto":
         asked["solver"] = choice.solver
+    if choice.preset == "keyword" and inputs.kind != "text":
+        raise ValueError("--preset keyword is for texts: name their column with --text.")
     if inputs.kind in ("rows", "store"):
         return face(**asked, random_state=choice.seed, verbose=True)
     if inputs.kind == "text":
         from diagatt.text import TextClassifier, TextRegressor, TextRows
         from diagatt.text.presets import text_settings
 
-        estimator = face(**{**text_settings(len(inputs)), **asked})
-        pipeline = TextClassifier if classifies else TextRegressor
-        rows = TextRows(layers="joined", verbose=True)
-        return pipeline(text_rows=rows, estimator=estimator, random_state=choice.seed)
+        estimator = None  # that of the preset
+        if choice.preset == "text":
+            estimator = face(**{**text_settings(len(inputs)), **asked})
+        return (TextClassifier if classifies else TextRegressor)(
+            text_rows=TextRows(layers="joined", verbose=True),
+            estimator=estimator,
+            preset=choice.preset,
+            random_state=choice.seed,
+        )
     from diagatt.images import ImageClassifier, ImageRegressor
 
     return (ImageClassifier if classifies else ImageRegressor)(
