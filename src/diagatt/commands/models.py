@@ -33,11 +33,8 @@ class Choice:
         """Refuse what a preset does not know or would not heed."""
         if self.preset not in ("text", "keyword"):
             raise ValueError(f"unknown --preset {self.preset!r}: choose text or keyword.")
-        if self.preset == "keyword" and (self.family, self.heads, self.solver) != (
-            "auto",
-            1,
-            "auto",
-        ):
+        defaults = (self.family, self.heads, self.solver) == ("auto", 1, "auto")
+        if self.preset == "keyword" and not defaults:
             raise ValueError(
                 "--preset keyword fixes heads, family and solver: leave those options out."
             )
