@@ -172,4 +172,6 @@ def test_results_of_other_parameters_are_not_counted(tmp_path):
     store.add({**now, "key": "0" * 64, "metrics": {"rmse": 9.0, "crlr": 10.0}})
     write_report(study, store, tmp_path)
     assert "| rmse | table1-p100-d70 | oracle | 3.000 | 1 |" in (tmp_path / "table1.md").read_text()
-    assert "1 tasks" in write_index(store, tmp_path).read_text()
+    index = write_index(store, tmp_path).read_text()
+    assert "1 tasks" in index
+    assert "238 cells are published; 0 are run, and 0 match (0.0 %)" in index

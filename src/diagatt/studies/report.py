@@ -11,6 +11,7 @@ from diagatt.studies.catalogue import STUDIES, Study
 from diagatt.studies.comparison import Cell, compare, matching_share
 from diagatt.studies.explanations import EXPLANATIONS
 from diagatt.studies.figures import draw_bars
+from diagatt.studies.methods import PAPER_METHODS
 from diagatt.studies.store import ResultStore
 from diagatt.studies.tables import csv_table, html_table, markdown_table, provenance
 from diagatt.studies.text_report import draw_uci, split_table, uci_tables
@@ -44,11 +45,12 @@ def write_index(store: ResultStore, folder: Path) -> Path:
         "| study | cells run | match, of the paper's methods | ours better | table |",
         "|---|---|---|---|---|",
     ]
-    counted = []
+    counted, judged = [], []
     for study in STUDIES.values():
         own = _current(study, lines)
         counted += own
         cells = compare(study, own)
+        judged += [c for c in cells if c.method in PAPER_METHODS and c.paper is not None]
         share = matching_share(cells)
         ours = [c for c in cells if c.method == "diagatt" and c.paper is not None]
         better = sum(c.verdict == "better" for c in ours)
@@ -58,7 +60,13 @@ def write_index(store: ResultStore, folder: Path) -> Path:
             f"| {f'{better} of {len(ours)}' if ours else '–'} "
             f"| [{study.name}]({study.name}.md) |"
         )
-    text = "\n".join(["# What was run", "", *rows, "", provenance(counted)]) + "\n"
+    matching = sum(c.verdict == "matches" for c in judged)
+    total = (
+        f"Of the paper's own methods {len(judged)} cells are published; "
+        f"{sum(c.reps > 0 for c in judged)} are run, and {matching} match "
+        f"({100 * matching / len(judged):.1f} %)."
+    )
+    text = "\n".join(["# What was run", "", *rows, "", total, "", provenance(counted)]) + "\n"
     path = folder / "README.md"
     write_atomically(path, text.encode("utf-8"))
     return path
