@@ -18,6 +18,7 @@ from diagatt.studies import (
     write_index,
     write_report,
 )
+from diagatt.studies.figures import draw_bars
 from diagatt.studies.tables import csv_table, html_table, markdown_table
 
 
@@ -154,6 +155,16 @@ def test_figures_are_drawn_from_results(tmp_path):
     assert b"<svg" in drawn
     CliRunner().invoke(app, [*arguments, "--store", str(tmp_path)])
     assert (tmp_path / "figure1.svg").read_bytes() == drawn
+
+
+def test_one_replication_has_no_error_bar():
+    study = get_study("figure1")
+    place = study.scenarios[0].name
+    lines = [line(place, "oracle", 0, accuracy=90.0, crlr=90.0)]
+    lines += [line(place, "pooled", k, accuracy=60.0 + k, crlr=50.0 + k) for k in range(3)]
+    (bars,) = draw_bars(study, compare(study, lines)).axes[0].collections
+    heights = [np.ptp(segment[:, 1]) for segment in bars.get_segments() if len(segment)]
+    assert heights == [pytest.approx(2.0)]  # pooled, ± its SD of 1
 
 
 def test_unknown_names_are_refused():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import nan
 
 from matplotlib.figure import Figure
 
@@ -37,7 +38,7 @@ def draw_bars(study: Study, cells: Sequence[Cell]) -> Figure:
             shown = [m for m in study.methods if m in found and found[m].mean is not None]
             places = [study.methods.index(m) + (side - 0.5) * 0.38 for m in shown]
             heights = [found[m].mean for m in shown]
-            spreads = [found[m].sd or 0.0 for m in shown]
+            spreads = [nan if (sd := found[m].sd) is None else sd for m in shown]  # nan: no bar
             axis.bar(places, heights, 0.36, yerr=spreads, capsize=2, color=_COLOURS[side])
             axis.set_ylabel(metric.upper() if metric == "crlr" else metric, color=_COLOURS[side])
             axis.set_ylim(0, 100 if metric != "rmse" else None)
