@@ -7,11 +7,13 @@ READY  := $(VENV)/.ready
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types check install docs reproduce-table1-cell
+.PHONY: help demo test lint types check test-portable test-shuffled install docs reproduce-table1-cell
 
 help:
 	@echo "make demo                   simulate, fit, predict, localize: the method in under a minute"
 	@echo "make test                   lint, type-check and run every test"
+	@echo "make test-portable          the numerical tests as five other processors would run them"
+	@echo "make test-shuffled SEED=1   every test, in an order that the seed decides"
 	@echo "make docs                   the documentation, its examples run"
 	@echo "make reproduce-table1-cell  the paper's own training at full size, three seeds (minutes)"
 
@@ -38,6 +40,17 @@ check: $(READY)
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 test: lint types check
+
+# Tests whose outcome is arithmetic; browsers, commands and killed processes do not depend on it.
+NUMERICAL := tests --ignore=tests/commands --ignore=tests/report --ignore=tests/stores
+
+test-portable: $(READY)
+	sh scripts/test_portable.sh $(BIN)/pytest -q -n $(WORKERS) --dist worksteal $(NUMERICAL)
+
+SEED ?= 1
+test-shuffled: $(READY)
+	@sh scripts/ensure_chromium.sh
+	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -p randomly --randomly-seed=$(SEED)
 
 docs: $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"

@@ -8,6 +8,9 @@ import torch
 
 
 @pytest.fixture(autouse=True, scope="session")
-def one_thread():
-    """Tests are small; workers beside each other are faster with one thread each."""
-    torch.set_num_threads(1)
+def threads():
+    """Tests are small; workers beside each other are faster with one thread each.
+
+    `make test-portable` asks for several, which add up sums in another order.
+    """
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))

@@ -5,6 +5,7 @@ Given pooled rows, diagonalized attention is a GLM in (V, b); so is a model of o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -45,7 +46,8 @@ def fit_glm(
         λ of each feature.
     start : tensor of shape (P, K), optional
     max_steps, tolerance : int, float
-        Stop when the expected gain of a step falls below `tolerance` (relative to the loss).
+        The line search ends when the expected gain of a step falls below `tolerance` (relative
+        to the loss); the steps that follow bring the gradient to its rounding level.
 
     Returns
     -------
@@ -106,13 +108,27 @@ def fit_glm_in_passes(
 
 
 def _newton(objective, derivatives, beta: Tensor, max_steps: int, tolerance: float) -> Tensor:
-    value = objective(beta)
+    """Newton steps with a line search; the last ones, which it cannot judge, are taken whole.
+
+    The gain of a step is of the order of its square. Once it is below `tolerance`, rounding hides
+    it from the objective, but the gradient still falls: steps go on until it has reached the
+    rounding level too, that is, until the gain is negligible or no longer shrinks.
+    """
+    value, last_gain = objective(beta), math.inf
     for _ in range(max_steps):
         gradient, hessian = derivatives(beta)  # (P, K), (P·K, P·K)
         if not bool(torch.isfinite(hessian).all()):
             raise DivergedError(OVERFLOW)
         step = -_solve(hessian, gradient.flatten()).reshape(beta.shape)
-        gain = -(gradient * step).sum()  # twice what the quadratic model promises
+        gain = -float((gradient * step).sum())  # twice what the quadratic model promises
+        unit = max(1.0, abs(float(value)))
+        if gain <= tolerance * unit:
+            if gain > 0.1 * last_gain:  # rounding: this step is no better than the last
+                break
+            beta, last_gain = beta + step, gain
+            if gain <= tolerance**2 * unit:
+                break
+            continue
         scale = 1.0
         while scale > 1e-10:
             candidate = beta + scale * step
@@ -123,8 +139,6 @@ def _newton(objective, derivatives, beta: Tensor, max_steps: int, tolerance: flo
         else:  # no descent left in floating point
             return beta
         beta, value = candidate, new
-        if gain <= tolerance * max(1.0, abs(float(value))):
-            break
     return beta
 
 
