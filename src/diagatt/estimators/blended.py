@@ -17,7 +17,7 @@ from diagatt.estimators.known import restored
 from diagatt.localization import top_rows
 from diagatt.persistence import from_document, to_document
 from diagatt.ragged import RaggedRows
-from diagatt.solvers.checkpoint import under
+from diagatt.solvers.checkpoint import with_prefix
 
 __all__ = ["BlendedClassifier", "BlendedRegressor"]
 
@@ -150,7 +150,7 @@ class _Blended(RowsEstimator):
         own = {name: tensor for name, tensor in tensors.items() if "." not in name}
         blend = from_document(cls, own, document, path)
         blend.members_ = [
-            restored(under(f"{k}.", tensors), member, path)
+            restored(with_prefix(f"{k}.", tensors), member, path)
             for k, member in enumerate(document["members"])
         ]
         blend.members = [

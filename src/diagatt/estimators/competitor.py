@@ -18,7 +18,8 @@ from diagatt.estimators.competitor_parameters import at_least, open_values
 from diagatt.families import Family, check_response, get_family
 from diagatt.ragged import RaggedRows
 from diagatt.selection import select
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.gradient.train import Training
+from diagatt.solvers.problem import Samples
 
 
 class Competitor(RowsEstimator):
@@ -41,11 +42,11 @@ class Competitor(RowsEstimator):
         """Refuse impossible settings."""
         at_least(self, 1, "n_located")
 
-    def _from_all(self, problem: Problem) -> dict[str, Any]:
+    def _from_all(self, problem: Samples) -> dict[str, Any]:
         """Fitted attributes that all training samples decide, whether held out or not."""
         return {}
 
-    def _train(self, problem: Problem, seed: int, memo: dict) -> None:
+    def _train(self, problem: Samples, seed: int, memo: dict) -> None:
         """Fit with the settings in use; `memo` is shared by candidates on the same samples."""
         raise NotImplementedError
 
@@ -53,7 +54,7 @@ class Competitor(RowsEstimator):
         """Linear predictors of packed samples, (n, K)."""
         raise NotImplementedError
 
-    def _held_out_predictor(self, problem: Problem) -> Tensor:
+    def _held_out_predictor(self, problem: Samples) -> Tensor:
         return self._predictor(problem.values, problem.offsets)
 
     def _read_response(self, y: Any, weights: np.ndarray) -> np.ndarray:
@@ -78,7 +79,7 @@ class Competitor(RowsEstimator):
         self._use(fixed | chosen)
         self._train(problem, seed, {})
 
-    def _tune(self, problem: Problem, seed: int, fixed: dict) -> tuple[dict, list[dict]]:
+    def _tune(self, problem: Samples, seed: int, fixed: dict) -> tuple[dict, list[dict]]:
         """Hold out, compare the candidates by loss, and say which is best."""
         grid = {f"{name}_": open_values(self, name, grid) for name, grid in self._grids.items()}
         candidates = [dict(zip(grid, v, strict=True)) for v in itertools.product(*grid.values())]
@@ -101,7 +102,7 @@ class Competitor(RowsEstimator):
         for name, value in fitted.items():
             setattr(self, name, value)
 
-    def _problem(self, rows: RaggedRows, y: np.ndarray, weights: np.ndarray) -> Problem:
+    def _problem(self, rows: RaggedRows, y: np.ndarray, weights: np.ndarray) -> Samples:
         family, n_outputs = self._response_model()
         counted = weights > 0
         if not counted.all():
@@ -109,7 +110,12 @@ class Competitor(RowsEstimator):
         values, offsets = rows.to_torch(self.device)
         response, weight = (torch.as_tensor(a).to(values) for a in (y, weights))
         none = values.new_empty(len(response), 0)  # no covariates
-        return Problem(family, values, offsets, response, weight, none, n_outputs)
+        return Samples(family, values, offsets, response, weight, none, n_outputs)
+
+    def _training(self) -> Training:
+        """Return how to train a module: parameters, or the values in use where they were tuned."""
+        names = set(Training.__dataclass_fields__) & set(self.get_params(deep=False))
+        return Training(**{n: getattr(self, f"{n}_", getattr(self, n)) for n in names})
 
     # ------------------------------------------------------------------ predicting
 

@@ -12,9 +12,9 @@ from diagatt.attention.gated import GatedAttention
 from diagatt.estimators.competitor import Competitor, CompetitorClassifier, CompetitorRegressor
 from diagatt.estimators.competitor_parameters import at_least, one_of
 from diagatt.localization import N_LOCATED, top_rows
-from diagatt.solvers.module_blocks import in_blocks
-from diagatt.solvers.module_training import OPTIMIZERS, ModuleSettings, train_module
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.gradient.adam import train
+from diagatt.solvers.gradient.train import OPTIMIZERS, in_blocks
+from diagatt.solvers.problem import Samples
 
 
 class _Gated(Competitor):
@@ -75,11 +75,11 @@ class _Gated(Competitor):
         at_least(self, 1, "n_hidden", "max_epochs", "batch_size")
         at_least(self, 0, "ridge", "score_ridge", "tolerance", "learning_rate", "init_scale")
 
-    def _train(self, problem: Problem, seed: int, memo: dict) -> None:
+    def _train(self, problem: Samples, seed: int, memo: dict) -> None:
         module = GatedAttention(problem.n_features, self.n_hidden, problem.n_outputs)
         module.to(problem.values)
         module.reset_parameters(self.init_scale, torch.Generator().manual_seed(seed))
-        self.history_ = train_module(module, problem, ModuleSettings.of(self), seed)
+        self.history_ = train(module, problem, self._training(), seed)
         self.n_iter_ = len(self.history_)
         for name, tensor in module.state_dict().items():
             setattr(self, f"{name}_", tensor.cpu().numpy())
@@ -95,7 +95,7 @@ class _Gated(Competitor):
 
     def _predictor(self, values: Tensor, offsets: Tensor) -> Tensor:
         module = self.to_module()
-        return in_blocks(module, values.to(module.value.dtype), offsets)
+        return in_blocks(module, values.to(module.value.dtype), offsets, module)
 
     @torch.no_grad()
     def _weights(self, X: Any) -> tuple[np.ndarray, np.ndarray]:

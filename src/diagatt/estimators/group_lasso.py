@@ -13,7 +13,7 @@ from diagatt.estimators.competitor import Competitor, CompetitorClassifier, Comp
 from diagatt.estimators.competitor_parameters import at_least, check_lengths
 from diagatt.localization import N_LOCATED, row_positions, top_rows
 from diagatt.solvers.group_lasso import fit_group_lasso, row_design, uncentred
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.problem import Samples
 
 
 class _GroupLasso(Competitor):
@@ -57,10 +57,10 @@ class _GroupLasso(Competitor):
         if self.tolerance is not None:
             at_least(self, 0, "tolerance")
 
-    def _from_all(self, problem: Problem) -> dict[str, Any]:
+    def _from_all(self, problem: Samples) -> dict[str, Any]:
         return {"n_rows_": int(problem.offsets.diff().max())}
 
-    def _train(self, problem: Problem, seed: int, memo: dict) -> None:
+    def _train(self, problem: Samples, seed: int, memo: dict) -> None:
         values, offsets = problem.values.numpy(), problem.offsets.numpy()
         design = row_design(values, offsets, problem.weights.numpy(), self.n_rows_)
         y = problem.y.numpy()

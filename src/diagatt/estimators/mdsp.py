@@ -14,7 +14,7 @@ from diagatt.estimators.competitor import Competitor, CompetitorClassifier, Comp
 from diagatt.estimators.competitor_parameters import at_least, check_lengths
 from diagatt.localization import N_LOCATED, top_rows
 from diagatt.solvers.mdsp import MDSPFit, MDSPSettings, early_rule
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.problem import Samples
 
 #: Ten steps, all of which are made.
 STOPPED = {"stop_early": True, "max_steps": 10, "tolerance": 0.0}
@@ -71,10 +71,10 @@ class _MDSP(Competitor):
     def _settings(self) -> MDSPSettings:
         return MDSPSettings(self.alpha_, self.max_steps, self.step_size_, self.tolerance)
 
-    def _from_all(self, problem: Problem) -> dict[str, Any]:
+    def _from_all(self, problem: Samples) -> dict[str, Any]:
         return {"n_rows_": int(problem.offsets.diff().max())}
 
-    def _train(self, problem: Problem, seed: int, memo: dict) -> None:
+    def _train(self, problem: Samples, seed: int, memo: dict) -> None:
         if self.stop_early:  # centres that stand still learn nothing from the samples
             length, spread = early_rule(problem)
             self.step_size_, self.history_, self.n_iter_ = length / self.max_steps, [], 0
@@ -89,12 +89,12 @@ class _MDSP(Competitor):
         self.history_ = fit.history
         self.n_iter_ = len(fit.history) - 1
 
-    def _individual(self, problem: Problem) -> MDSPFit:
+    def _individual(self, problem: Samples) -> MDSPFit:
         check_lengths(self, problem.offsets, len(self.gamma_), "one centre γ_j")
         gamma = torch.from_numpy(self.gamma_).to(problem.values.dtype)
         return MDSPFit(problem, self._settings(), gamma).run()
 
-    def _held_out_predictor(self, problem: Problem) -> Tensor:
+    def _held_out_predictor(self, problem: Samples) -> Tensor:
         return self._individual(problem).z
 
     def _fit_new(self, X: Any, y: Any) -> tuple[MDSPFit, np.ndarray]:

@@ -12,8 +12,8 @@ from diagatt.estimators.competitor import Competitor, CompetitorClassifier, Comp
 from diagatt.estimators.competitor_parameters import at_least, one_of
 from diagatt.localization import N_LOCATED, top_rows
 from diagatt.segments import segment_argmax, segment_max, segment_mean, spread
-from diagatt.solvers.linear import fit_linear
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.glm import fit_linear
+from diagatt.solvers.problem import Samples
 
 POOLS = ("mean", "max", "mean+max")
 
@@ -68,7 +68,7 @@ class _Pooled(Competitor):
         one_of(self, "pool", POOLS)
         at_least(self, 0, "ridge")
 
-    def _train(self, problem: Problem, seed: int, memo: dict) -> None:
+    def _train(self, problem: Samples, seed: int, memo: dict) -> None:
         pooled = pool_rows(problem.values, problem.offsets, self.pool)
         coef, intercept = fit_linear(
             *(problem.family, pooled, problem.y, problem.weights),

@@ -12,9 +12,9 @@ from diagatt.attention.standard import StandardAttention
 from diagatt.estimators.competitor import Competitor, CompetitorClassifier, CompetitorRegressor
 from diagatt.estimators.competitor_parameters import at_least, check_lengths, one_of
 from diagatt.localization import N_LOCATED, top_rows_of_heads
-from diagatt.solvers.module_blocks import in_blocks
-from diagatt.solvers.module_training import OPTIMIZERS, ModuleSettings, train_module
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.gradient.adam import train
+from diagatt.solvers.gradient.train import OPTIMIZERS, in_blocks
+from diagatt.solvers.problem import Samples
 
 
 class _StdAtt(Competitor):
@@ -80,16 +80,16 @@ class _StdAtt(Competitor):
         at_least(self, 1, "n_heads", "max_epochs", "batch_size")
         at_least(self, 0, "ridge", "score_ridge", "tolerance", "learning_rate", "init_scale")
 
-    def _from_all(self, problem: Problem) -> dict[str, Any]:
+    def _from_all(self, problem: Samples) -> dict[str, Any]:
         return {"n_rows_": int(problem.offsets.diff().max())}
 
-    def _train(self, problem: Problem, seed: int, memo: dict) -> None:
+    def _train(self, problem: Samples, seed: int, memo: dict) -> None:
         module = StandardAttention(
             *(problem.n_features, self.n_rows_, self.n_heads_, problem.n_outputs),
             memory_limit=self.memory_limit,
         ).to(problem.values)
         module.reset_parameters(self.init_scale, torch.Generator().manual_seed(seed))
-        self.history_ = train_module(module, problem, ModuleSettings.of(self), seed)
+        self.history_ = train(module, problem, self._training(), seed)
         self.n_iter_ = len(self.history_)
         self.query_key_ = module.matrix().detach().cpu().numpy()  # (R, d, d)
         self.value_ = module.value.detach().cpu().numpy()  # (R, p, d, K)
@@ -104,7 +104,7 @@ class _StdAtt(Competitor):
     def _predictor(self, values: Tensor, offsets: Tensor) -> Tensor:
         check_lengths(self, offsets, self.n_rows_, "one line of its value matrix")
         module = self.to_module()
-        return in_blocks(module, values.to(module.value.dtype), offsets)
+        return in_blocks(module, values.to(module.value.dtype), offsets, module)
 
     @torch.no_grad()
     def locate(self, X: Any) -> np.ndarray:

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 
 from diagatt.estimators.base import validate_weights
-from diagatt.estimators.settings import check_settings
 from diagatt.estimators.summary import Certainty
 from diagatt.families import check_response
-from diagatt.solvers.stored import AnyProblem, StoredProblem
+from diagatt.solvers.problem import Samples
+from diagatt.solvers.stored import StoredProblem
 from diagatt.stores import RowStore
 
 if TYPE_CHECKING:
@@ -92,14 +92,14 @@ def fit_store(estimator: _DiagAtt, store: RowStore, **given: Any) -> None:
         weights = validate_weights(whole.weights, len(store))
         estimator._fit(whole.X, encode(np.asarray(whole.y)), weights, whole.covariates)
         return
-    check_settings(estimator, store)
+    estimator._check(store)
     family, n_outputs = estimator._fitted_family()
     kind, device = estimator._torch_dtype(store.dtype), torch.device(estimator.device)
     stored = StoredProblem(store, family, encode, n_outputs, kind, device)
     for part in stored.parts(ahead=0):
         check_response(family, part.y)
     stored_weights = store.weights()
-    problem: AnyProblem = stored
+    problem: Samples = stored
     if stored_weights is not None and not stored_weights.all():
         problem = stored.take(torch.from_numpy(np.flatnonzero(stored_weights)))
     estimator._fit_problem(problem)

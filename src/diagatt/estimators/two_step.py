@@ -11,9 +11,9 @@ from torch import Tensor
 from diagatt.estimators.competitor import Competitor, CompetitorClassifier, CompetitorRegressor
 from diagatt.estimators.competitor_parameters import at_least, one_of, open_values
 from diagatt.localization import N_LOCATED, top_rows
-from diagatt.solvers.linear import fit_linear
+from diagatt.solvers.glm import fit_linear
 from diagatt.solvers.mixture import COVARIANCE_TYPES, fit_mixture, log_odds
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.problem import Samples
 
 
 class _TwoStep(Competitor):
@@ -63,7 +63,7 @@ class _TwoStep(Competitor):
                 f"active_component must be 0, 1 or 'auto', got {self.active_component!r}."
             )
 
-    def _train(self, problem: Problem, seed: int, memo: dict) -> None:
+    def _train(self, problem: Samples, seed: int, memo: dict) -> None:
         if "mixture" not in memo:  # it does not depend on what is tuned
             memo["mixture"] = fit_mixture(
                 problem.values.numpy(), self.covariance_type, self.max_iter, seed

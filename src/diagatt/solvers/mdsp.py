@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from diagatt.segments import BLOCK_ROWS, sample_of_row, segment_sum
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.problem import Samples
 
 # Largest curvature ∂²ℓ/∂z² of the losses whose gradients are Lipschitz.
 CURVATURE = {"gaussian": 1.0, "bernoulli": 0.25, "multinomial": 0.5}
@@ -62,7 +62,7 @@ def separation_prox(u: Tensor, gamma: Tensor, threshold: Tensor) -> tuple[Tensor
     return torch.where(to_gamma[:, None], u - cut_gamma, u - cut_zero), to_gamma
 
 
-def early_rule(problem: Problem) -> tuple[float, float]:
+def early_rule(problem: Samples) -> tuple[float, float]:
     r"""How far the paper's fits seem to have gone, and how far from 0 they seem to have started.
 
     Steps of together the length T, from centres drawn from :math:`N(0, σ^2)` and held still:
@@ -90,7 +90,7 @@ class MDSPFit:
 
     Parameters
     ----------
-    problem : Problem
+    problem : Samples
         Gaussian or of classes.
     settings : MDSPSettings
     gamma : tensor of shape (p, D), optional
@@ -104,7 +104,7 @@ class MDSPFit:
         Objective before the first step and after each.
     """
 
-    def __init__(self, problem: Problem, settings: MDSPSettings, gamma: Tensor | None = None):
+    def __init__(self, problem: Samples, settings: MDSPSettings, gamma: Tensor | None = None):
         self.problem, self.settings = problem, settings
         self.learns_gamma = gamma is None
         self.sample = sample_of_row(problem.offsets)  # (N,)

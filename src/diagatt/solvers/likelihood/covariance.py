@@ -12,14 +12,14 @@ from torch import Tensor
 from diagatt.solvers.glm import OVERFLOW, DivergedError
 
 COVARIANCES = ("full", "tied", "diagonal", "low_rank")
-# Smallest variance that is believed, relative to the largest.
+# Lower bound of variances, relative to the largest.
 FLOOR = 1e-8
-# Smallest variance of active rows that is believed, relative to the background's.
+# Lower bound of variances of active rows, relative to the background's.
 ACTIVE_FLOOR = 1e-4
 
 
 def oas_intensity(S: Tensor, n: float) -> float:
-    r"""Oracle-approximating shrinkage towards (tr S/d)·I (Chen, Wiesel, Eldar and Hero, 2010).
+    r"""Return the oracle-approximating shrinkage towards (tr S/d)·I (Chen, Wiesel, Eldar and Hero, 2010).
 
     .. math:: α = \min\Bigl\{1, \frac{(1-2/d)\,\mathrm{tr}\,S² + \mathrm{tr}²S}
               {(n+1-2/d)(\mathrm{tr}\,S² - \mathrm{tr}²S/d)}\Bigr\}
@@ -40,7 +40,7 @@ def oas_intensity(S: Tensor, n: float) -> float:
 
 
 def structured(S: Tensor, n: float, kind: str, shrinkage: float | None, rank: int) -> Tensor:
-    """Covariance of this kind nearest in likelihood to the moment matrix S of n rows.
+    """Return the covariance of this kind that is nearest in likelihood to the moments S of n rows.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def structured(S: Tensor, n: float, kind: str, shrinkage: float | None, rank: in
 
 
 def lifted_above_floor(C: Tensor, floor: float | None = None) -> Tensor:
-    """C itself, or C with eigenvalues below the floor raised to it (constant, copied features).
+    """Return C with eigenvalues below the floor raised to it (constant or copied features).
 
     The floor is relative to the largest eigenvalue if it is not given.
     """

@@ -1,4 +1,4 @@
-r"""E-step of the latent-row model: one pass over blocks of rows that adds up small statistics.
+r"""E-step of the latent-row model on samples in memory, block by block.
 
 The posterior of the chosen rows given a sample and its response is
 
@@ -10,8 +10,6 @@ scored, normalized and summed while it is in the cache; nothing of size (N, d) i
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -32,88 +30,52 @@ from diagatt.segments import (
     segment_sum,
     spread,
 )
-from diagatt.solvers.problem import Problem
-from diagatt.solvers.row_model import RowModel, RowMoments
+from diagatt.solvers.likelihood.expected import Expected, ResponseModel
+from diagatt.solvers.likelihood.row_model import RowModel, RowMoments
+from diagatt.solvers.problem import Samples
 
+# Posterior probabilities below this are taken as zero.
 LEAST_WEIGHT = 1e-12
 # Rows of a block: scored, normalized and summed while they are in the cache.
 PASS_ROWS = 16384
 
 
-@dataclass(frozen=True)
-class ResponseModel:
-    """GLM of the response given the chosen rows, float64."""
-
-    value: Tensor  # (R, d, K)
-    shared: Tensor  # (1 + covariates, K): intercept first
-    phi: float = 1.0
-
-
-@dataclass
-class Expected:
-    """Sums over all samples under the posterior, float64."""
-
-    log_likelihood: float
-    xx: Tensor  # (R, d, d)      second moments of chosen rows
-    xc: Tensor  # (R, d, q)      with the context
-    loss: float  #               Σ w E ℓ(y, z)
-    dispersion: float
-    gradient: Tensor  # (R·d + m, K) of the loss in (V, b, γ)
-    moments: Tensor  # (R·d + m, R·d + m) Σ w E h f fᵀ, h the curvature or 1 if it is bounded
-    score_square: Tensor  # same shape: Σ w E[s sᵀ] − s̄ s̄ᵀ of the score s = ∂ℓ/∂z · f, if asked for
-    held: RowMoments | None = None  # what this head takes from rows that earlier heads left
-    responsibilities: list[Tensor] = field(default_factory=list)  # blocks of (rows, R), if kept
-
-    def sums(self) -> list[Tensor]:
-        """What adds up over parts of the data."""
-        numbers = [self.log_likelihood, self.loss, self.dispersion]
-        tensors = [self.xx, self.xc, self.gradient, self.moments, self.score_square]
-        return [torch.tensor(numbers, dtype=torch.float64, device=self.xx.device), *tensors]
-
-    @classmethod
-    def of_sums(cls, sums: list[Tensor]) -> Expected:
-        """Back from `sums`."""
-        numbers, xx, xc, gradient, moments, score_square = sums
-        value, loss, dispersion = numbers.tolist()
-        return cls(value, xx, xc, loss, dispersion, gradient, moments, score_square)
-
-
-class Expectation:
-    """The E-step for one problem.
+class PartExpectation:
+    """The E-step for samples in memory.
 
     Parameters
     ----------
-    problem : Problem
+    problem : Samples
     context : tensor of shape (n, q)
         c̃, see `row_model`.
     distinct : bool
         Whether the rows of different heads must differ.
     """
 
-    def __init__(self, problem: Problem, context: Tensor, distinct: bool = True) -> None:
+    def __init__(self, problem: Samples, context: Tensor, distinct: bool = True) -> None:
         self.problem, self.context, self.distinct = problem, context, distinct
         ones = problem.values.new_ones(problem.n_samples, 1)
         self.design = torch.cat([ones, problem.covariates], dim=1)  # (n, m)
         self.blocks = list(sample_blocks(problem.offsets, PASS_ROWS))
         longest = max(rows.stop - rows.start for _, rows in self.blocks)
         self.buffer = problem.values.new_empty(max(longest, 1), problem.n_features)
-        self.bounded = problem.family.curvature_bound() is not None
+        self.bounded = problem.family.prefers_bound
 
     def context_moments(self) -> Tensor:
-        """Σ w c̃ c̃ᵀ, (q, q)."""
+        """Return Σ w c̃ c̃ᵀ, (q, q)."""
         return (self.context.T @ (self.problem.weights[:, None] * self.context)).double()
 
-    def totals(self, log_prior: Tensor | None = None) -> RowMoments:
-        """Moments of all rows, weighted by their sample's weight (and by a prior of each row)."""
-        problem, d = self.problem, self.problem.n_features
+    def totals(self) -> RowMoments:
+        """Return moments of all rows, weighted by sample weight and by how free each row is."""
+        problem, d, log_free = self.problem, self.problem.n_features, self.problem.log_free
         c = self.context.double()
         xx = torch.zeros(d, d, dtype=torch.float64, device=c.device)
         pooled, masses = [], []
         for samples, rows in self.blocks:
             x, offsets = problem.values[rows], self._offsets(samples, rows)
             weight = spread(problem.weights[samples, None], offsets)
-            if log_prior is not None:
-                weight = weight * log_prior[rows, None].exp()
+            if log_free is not None:
+                weight = weight * log_free[rows, None].exp()
             scaled = torch.mul(x, weight, out=self.buffer[: len(x)])
             xx += x.T @ scaled
             pooled.append(segment_sum(scaled, offsets).double())
@@ -126,30 +88,27 @@ class Expectation:
         rows: RowModel,
         response: ResponseModel,
         supervision: float = 1.0,
-        log_prior: Tensor | None = None,
-        offset: Tensor | None = None,
         keep: bool = False,
-        spread_of_scores: bool = False,
+        score_variance: bool = False,
     ) -> Expected:
-        """One pass.
+        """Make one pass.
 
         Parameters
         ----------
-        log_prior : tensor of shape (N,), optional
-            Added to the scores of a single head: rows that earlier heads hold.
-        offset : tensor of shape (n, K), optional
-            Added to the linear predictor: what earlier heads explain.
+        supervision : float
+            λ.
         keep : bool
-            Keep the responsibilities.
-        spread_of_scores : bool
-            Fill `Expected.score_square` (one output only): what is missing when rows are unknown.
+            Whether to keep the responsibilities.
+        score_variance : bool
+            Also compute the variance of the score, which is the information lost because the rows
+            are unknown (Louis, 1982). One output only.
         """
-        self._spread_of_scores = spread_of_scores
+        self._score_variance = score_variance
         problem, dtype = self.problem, self.problem.values.dtype
         W, T = (t.to(dtype) for t in rows.score_terms())
         pull = torch.einsum("nq,rdq->nrd", self.context, T)  # (n, R, d): T c̃
         shared = self.design @ response.shared.to(dtype)  # (n, K)
-        self._base = shared if offset is None else shared + offset
+        self._base = shared if problem.offset is None else shared + problem.offset
         self._value, self._phi = response.value.to(dtype), response.phi
         self._supervision = supervision
         R, d, K = self._value.shape
@@ -163,15 +122,15 @@ class Expectation:
             0.0,
             zeros(size, K),
             zeros(size, size),
-            zeros(size if spread_of_scores else 0, size if spread_of_scores else 0),
+            zeros(size if score_variance else 0, size if score_variance else 0),
         )
         for samples, block in self.blocks:
             offsets = self._offsets(samples, block)
             x = problem.values[block]
             scores = self._scores(x, W, pull[samples], offsets)  # (B, R)
             if R == 1:
-                prior = None if log_prior is None else log_prior[block]
-                r = self._single(samples, x, scores[:, 0], offsets, prior)
+                log_free = None if problem.log_free is None else problem.log_free[block]
+                r = self._single(samples, x, scores[:, 0], offsets, log_free)
             else:
                 r = self._joint(samples, x, scores, offsets, keep)
             if keep:
@@ -183,7 +142,7 @@ class Expectation:
         return self.problem.offsets[samples.start : samples.stop + 1] - rows.start
 
     def _scores(self, x: Tensor, W: Tensor, pull: Tensor, offsets: Tensor) -> Tensor:
-        """X W_r xᵀ + x T_r c̃ = ⟨x, x W_r + T_r c̃⟩, (B, R)."""
+        """Return x W_r xᵀ + x T_r c̃ = ⟨x, x W_r + T_r c̃⟩, (B, R)."""
         product, scores = self.buffer[: len(x)], x.new_empty(len(x), len(W))
         per_sample = self.context.shape[1] > 1
         for r in range(len(W)):
@@ -199,11 +158,11 @@ class Expectation:
 
     # ------------------------------------------------------------------ one head: all rows
 
-    def _single(self, samples, x, scores, offsets, log_prior) -> Tensor:
+    def _single(self, samples, x, scores, offsets, log_free) -> Tensor:
         problem, sums = self.problem, self._sums
         sample = sample_of_row(offsets)  # (B,)
         y, z = problem.y[samples][sample], x @ self._value[0] + self._base[samples][sample]
-        total = scores if log_prior is None else scores + log_prior
+        total = scores if log_free is None else scores + log_free
         if self._supervision:
             total = total + self._log_response(y, z)
         peak = segment_max(total[:, None], offsets)[:, 0]  # (b,)
@@ -217,30 +176,30 @@ class Expectation:
         active = torch.nonzero(r > LEAST_WEIGHT)[:, 0]
         x, r_active, sample = x[active], r[active], sample[active]
         self._add_chosen(x, r_active, sample, y[active], z[active], samples)
-        if log_prior is not None:
-            self._add_held(x, r_active * log_prior[active].exp(), sample, samples)
+        if log_free is not None:
+            self._add_taken(x, r_active * log_free[active].exp(), sample, samples)
         return r[:, None]
 
-    def _add_held(self, x, r, sample, samples) -> None:
-        """Moments of chosen rows as far as they were free: the background is left without them."""
+    def _add_taken(self, x, r, sample, samples) -> None:
+        """Add moments of chosen rows as far as they were free: the background loses them."""
         w = (r * self.problem.weights[samples][sample])[:, None].double()
         x, c = x.double(), self.context[samples][sample].double()
         part = RowMoments(x.T @ (w * x), x.T @ (w * c), c.T @ (w * c), float(w.sum()))
-        self._sums.held = part if self._sums.held is None else self._sums.held + part
+        self._sums.taken = part if self._sums.taken is None else self._sums.taken + part
 
     def _add_chosen(self, x, r, sample, y, z, samples) -> None:
-        """Sums over rows x that are chosen with probability r."""
+        """Add sums over rows x that are chosen with probability r."""
         sums, family, w = self._sums, self.problem.family, self.problem.weights[samples]
         rw = (r * w[sample])[:, None]  # (B, 1)
-        beside = torch.cat([self.context[samples], self.design[samples]], dim=1)[sample]
+        context_design = torch.cat([self.context[samples], self.design[samples]], dim=1)[sample]
         q = self.context.shape[1]
         scaled = x * rw
-        xx, xb = x.T @ scaled, scaled.T @ beside  # (d, d), (d, q + m)
+        xx, xb = x.T @ scaled, scaled.T @ context_design  # (d, d), (d, q + m)
         sums.xx[0] += xx
         sums.xc[0] += xb[:, :q]
         sums.loss += float((rw[:, 0] * family.loss(y, z)).sum(dtype=torch.float64))
-        sums.dispersion += float((rw[:, 0] * family.dispersion(y, z)).sum(dtype=torch.float64))
-        gradient, D = family.gradient(y, z), beside[:, q:]
+        sums.dispersion += float((rw[:, 0] * family.unit_dispersion(y, z)).sum(dtype=torch.float64))
+        gradient, D = family.gradient(y, z), context_design[:, q:]
         slope = rw * gradient  # (B, K)
         # In float64: at the optimum large terms cancel, and the intercept may be small.
         sums.gradient += torch.cat([x, D], dim=1).double().T @ slope.double()
@@ -249,7 +208,7 @@ class Expectation:
         else:
             h = rw * family.curvature(y, z)[:, 0]
             sums.moments += _bordered(x.T @ (x * h), x.T @ (D * h), (D * h).T @ D)
-        if self._spread_of_scores:
+        if self._score_variance:
             h = slope * gradient
             sums.score_square += _bordered(x.T @ (x * h), x.T @ (D * h), (D * h).T @ D)
             mean = x.new_zeros(len(w), x.shape[1] + D.shape[1])
@@ -287,14 +246,14 @@ class Expectation:
             sums.xc[k] += (pooled[:, k].T @ self.context[samples]).double()
         flat_joint = joint.flatten()
         sums.loss += float((flat_joint * family.loss(y, z)).sum())
-        sums.dispersion += float((flat_joint * family.dispersion(y, z)).sum())
+        sums.dispersion += float((flat_joint * family.unit_dispersion(y, z)).sum())
         slope = family.gradient(y, z) * flat_joint[:, None]
         self._add_gradient(slope.reshape(*shape, -1), chosen, self.design[samples])
         h = joint
         if not self.bounded:
             h = (flat_joint * family.curvature(y, z)[:, 0, 0]).reshape(shape)
         self._add_joint_moments(sums.moments, h, chosen, self.design[samples])
-        if self._spread_of_scores:
+        if self._score_variance:
             g = family.gradient(y, z)[:, 0]
             h = (flat_joint * g * g).reshape(shape)
             self._add_joint_moments(sums.score_square, h, chosen, self.design[samples])
@@ -313,7 +272,7 @@ class Expectation:
         return torch.stack(filled, dim=1) / spread(w[:, None], offsets)
 
     def _log_assignments(self, lengths: Tensor, R: int) -> Tensor:
-        """Log number of ways to choose rows, each equally likely beforehand."""
+        """Return the log count of ways to choose rows, which are equally likely beforehand."""
         p = lengths.to(torch.float64)
         if not self.distinct:
             return R * p.log()
@@ -358,7 +317,7 @@ class Expectation:
         self._sums.score_square -= (mean.T @ (mean / w[:, None])).double()
 
     def _add_constants(self, rows: RowModel, supervision: float) -> None:
-        """Terms of the log-likelihood that do not depend on which rows are chosen."""
+        """Add the terms of the log-likelihood that do not depend on which rows are chosen."""
         problem = self.problem
         w = problem.weights.double()
         constants = rows.score_constants(self.context).sum(dim=1)
@@ -367,6 +326,6 @@ class Expectation:
 
 
 def _bordered(left: Tensor, cross: Tensor, corner: Tensor) -> Tensor:
-    """Second moments of (x_1, …, x_R, 1, covariates) from their pieces."""
+    """Return second moments of (x_1, …, x_R, 1, covariates) from their pieces."""
     top = torch.cat([left, cross], dim=1)
     return torch.cat([top, torch.cat([cross.T, corner], dim=1)])

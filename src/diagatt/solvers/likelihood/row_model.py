@@ -19,49 +19,45 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from diagatt.attention.diagonal import score_dimension
-from diagatt.segments import map_blocks, segment_mean
-from diagatt.solvers.covariance import ACTIVE_FLOOR, lifted_above_floor, structured
-from diagatt.solvers.problem import Problem
-
-
-def context_of(problem: Problem, score_form: str) -> Tensor:
-    """c̃ of every sample, (n, q): nothing, 1, or 1 and the mean row."""
-    ones = problem.values.new_ones(problem.n_samples, 1)
-    if score_form == "quadratic":
-        return ones[:, :0]
-    if score_form == "affine":
-        return ones
-    return torch.cat([ones, map_blocks(segment_mean, problem.values, problem.offsets)], dim=1)
+from diagatt.scores import ScoreForm
+from diagatt.solvers.likelihood.covariance import ACTIVE_FLOOR, lifted_above_floor, structured
 
 
 @dataclass(frozen=True)
 class RowMoments:
-    """Weighted sums over rows: what a Gaussian with mean A c̃ needs to be estimated (float64)."""
+    """Weighted sums over rows from which a Gaussian with mean A c̃ is estimated (float64)."""
 
     xx: Tensor  # (d, d)  Σ x xᵀ
     xc: Tensor  # (d, q)  Σ x c̃ᵀ
     cc: Tensor  # (q, q)  Σ c̃ c̃ᵀ
     count: float  #        Σ 1
 
+    def tensors(self) -> list[Tensor]:
+        """Return all four sums as tensors."""
+        return [self.xx, self.xc, self.cc, self.xx.new_tensor(self.count)]
+
+    @classmethod
+    def of_tensors(cls, tensors: list[Tensor]) -> RowMoments:
+        """Return the moments that `tensors` took apart."""
+        xx, xc, cc, count = tensors
+        return cls(xx, xc, cc, float(count))
+
     def __sub__(self, other: RowMoments) -> RowMoments:
-        return RowMoments(
-            self.xx - other.xx, self.xc - other.xc, self.cc - other.cc, self.count - other.count
-        )
+        pairs = zip(self.tensors(), other.tensors(), strict=True)
+        return RowMoments.of_tensors([a - b for a, b in pairs])
 
     def __add__(self, other: RowMoments) -> RowMoments:
-        return RowMoments(
-            self.xx + other.xx, self.xc + other.xc, self.cc + other.cc, self.count + other.count
-        )
+        pairs = zip(self.tensors(), other.tensors(), strict=True)
+        return RowMoments.of_tensors([a + b for a, b in pairs])
 
     def coefficients(self) -> Tensor:
-        """Least-squares A, (d, q)."""
+        """Return the least-squares A, (d, q)."""
         if self.cc.shape[0] == 0:
             return self.xc
         return self.xc @ torch.linalg.pinv(self.cc, hermitian=True)
 
     def residual(self, A: Tensor) -> Tensor:
-        """Σ (x − A c̃)(x − A c̃)ᵀ, (d, d)."""
+        """Return Σ (x − A c̃)(x − A c̃)ᵀ, (d, d)."""
         cross = self.xc @ A.T
         return self.xx - cross - cross.T + A @ self.cc @ A.T
 
@@ -79,45 +75,39 @@ class RowModel:
         return len(self.C) - 1
 
     def precision(self) -> Tensor:
-        """Inverse covariances, (R + 1, d, d)."""
+        """Return the inverse covariances, (R + 1, d, d)."""
         return torch.cholesky_inverse(torch.linalg.cholesky(self.C))
 
     def score_terms(self) -> tuple[Tensor, Tensor]:
-        """W (R, d, d) and T (R, d, q) of the log density ratios."""
+        """Return W (R, d, d) and T (R, d, q) of the log density ratios."""
         K = self.precision()
         KA = K @ self.A
         return 0.5 * (K[0] - K[1:]), KA[1:] - KA[0]
 
     def score_constants(self, context: Tensor) -> Tensor:
-        """What the softmax does not see but the likelihood does, (n, R)."""
+        """Return the terms that the softmax does not see but the likelihood does, (n, R)."""
         K, logdet = self.precision(), torch.logdet(self.C)
         c = context.to(K.dtype)
         inner = torch.einsum("np,kdp,kde,keq,nq->nk", c, self.A, K, self.A, c)  # (n, R + 1)
         return 0.5 * (inner[:, :1] - inner[:, 1:]) + 0.5 * (logdet[0] - logdet[1:])
 
     def background_log_likelihood(self, total: RowMoments) -> float:
-        """Σ log f_0(x) over all rows, as if none were active."""
+        """Return Σ log f_0(x) over all rows, as if none were active."""
         d = self.C.shape[1]
         quadratic = (self.precision()[0] * total.residual(self.A[0])).sum()
         logdet = torch.logdet(self.C[0])
         return float(-0.5 * (total.count * (d * math.log(2 * math.pi) + logdet) + quadratic))
 
-    def query_key(self, score_form: str) -> Tensor:
-        """The scores as query–key matrices of rows (x, 1, c), (R, D, D), times √d."""
+    def query_key(self, score_form: ScoreForm) -> Tensor:
+        """Return the scores as query–key matrices of lengthened rows, (R, D, D), times √d."""
         W, T = self.score_terms()
-        R, d, q = T.shape
-        D = score_dimension(d, score_form)
-        query_key = W.new_zeros(R, D, D)
-        query_key[:, :d, :d] = W
-        query_key[:, :d, d : d + q] = T / 2
-        query_key[:, d : d + q, :d] = T.mT / 2
-        return query_key * d**0.5
+        return score_form.join(W, T) * W.shape[-1] ** 0.5
 
 
 def gaussian_of(
     moments: RowMoments, diagonal: bool = False, shrink: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """Coefficients A and an invertible covariance C, shrunk where rows are few."""
+    """Return coefficients A and an invertible covariance C, shrunk where rows are few."""
     A = moments.coefficients()
     C = moments.residual(A) / max(moments.count, 1e-12)
     C = (C + C.T) / 2  # sums in blocks leave rounding behind
@@ -135,7 +125,7 @@ def estimate_row_model(
     shrinkage: float | None = None,
     rank: int = 2,
 ) -> RowModel:
-    """Maximum likelihood (under the chosen covariance structure) from weighted moments."""
+    """Return the maximum-likelihood row model, under the covariance structure, from moments."""
     A0, C0 = gaussian_of(background, diagonal=kind == "diagonal", shrink=shrinkage is None)
     L = torch.linalg.cholesky(C0)
     A, C = [A0], [C0]
