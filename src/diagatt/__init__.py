@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from diagatt import simulate
     from diagatt.attention import DiagonalAttention
+    from diagatt.certainty import NoRowOfInterestWarning
     from diagatt.estimators import (
         BlendedClassifier,
         BlendedRegressor,
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
         GroupLassoRegressor,
         MDSPClassifier,
         MDSPRegressor,
-        NoRowOfInterestWarning,
         PooledClassifier,
         PooledRegressor,
         StdAttClassifier,
@@ -57,6 +57,7 @@ __all__ = [
 
 _ELSEWHERE = {
     "DiagonalAttention": "attention",
+    "NoRowOfInterestWarning": "certainty",
     "ModelFileError": "modelfile",
     "RaggedRows": "ragged",
     "RowStore": "stores",

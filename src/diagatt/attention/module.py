@@ -26,9 +26,7 @@ class AttentionModule(nn.Module):
         """Return what V multiplies, (n, P), of packed samples."""
         raise NotImplementedError
 
-    def forward(
-        self, values: Tensor, offsets: Tensor, covariates: Tensor | None = None
-    ) -> Tensor:
+    def forward(self, values: Tensor, offsets: Tensor, covariates: Tensor | None = None) -> Tensor:
         """Return linear predictors z, (n, K).
 
         Parameters

@@ -2,7 +2,6 @@
 
 from diagatt.estimators.blended import BlendedClassifier, BlendedRegressor
 from diagatt.estimators.diagonal import DiagAttClassifier, DiagAttRegressor
-from diagatt.estimators.diagonal_base import NoRowOfInterestWarning
 from diagatt.estimators.gated import GatedAttentionClassifier, GatedAttentionRegressor
 from diagatt.estimators.group_lasso import GroupLassoClassifier, GroupLassoRegressor
 from diagatt.estimators.mdsp import MDSPClassifier, MDSPRegressor
@@ -21,7 +20,6 @@ __all__ = [
     "GroupLassoRegressor",
     "MDSPClassifier",
     "MDSPRegressor",
-    "NoRowOfInterestWarning",
     "PooledClassifier",
     "PooledRegressor",
     "StdAttClassifier",

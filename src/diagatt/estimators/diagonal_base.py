@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
@@ -12,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from diagatt import parameters
 from diagatt.attention.diagonal import COUPLINGS
+from diagatt.certainty.rows import warn_if_uniform
 from diagatt.estimators.base import validate_covariates
 from diagatt.estimators.diagonal_reading import DiagonalReading, check_lengths
 from diagatt.estimators.presets import get_preset
@@ -24,13 +24,6 @@ from diagatt.solvers.criteria import unevenness
 from diagatt.solvers.heads import fit_heads
 from diagatt.solvers.problem import Problem, Samples
 from diagatt.stores import RowStore
-
-# Attention whose entropy is within this part of the uniform one points at nothing.
-LEAST_UNEVENNESS = 0.05
-
-
-class NoRowOfInterestWarning(UserWarning):
-    """The fitted attention does not single out rows."""
 
 
 class _DiagAtt(DiagonalReading):
@@ -45,9 +38,7 @@ class _DiagAtt(DiagonalReading):
         "score_form": parameters.one_of(*SCORE_FORMS),
         "coupling": parameters.one_of(*COUPLINGS),
         "ridge": parameters.at_least(0),
-        "selection": parameters.either(
-            parameters.one_of("holdout", "bic"), parameters.count(2)
-        ),
+        "selection": parameters.either(parameters.one_of("holdout", "bic"), parameters.count(2)),
         "warm_start": parameters.boolean(),
         "checkpoint": parameters.optional(parameters.path()),
         "random_state": parameters.seed(),
@@ -192,7 +183,7 @@ class _DiagAtt(DiagonalReading):
         self.selection_ = fitted.report
         self.unevenness_ = [] if is_glm else unevenness(module, problem)
         self._state = fitted.state
-        self._warn_if_uniform()
+        warn_if_uniform(self.unevenness_, stacklevel=5)
         self.n_iter_ = max(len(history) for history in fitted.history)
         self.communication_ = {
             "processes": problem.group.size,
@@ -200,15 +191,6 @@ class _DiagAtt(DiagonalReading):
             "bytes": problem.group.traffic,
             "sample_bytes": problem.group.exchanged,
         }
-
-    def _warn_if_uniform(self) -> None:
-        if self.unevenness_ and max(self.unevenness_) < LEAST_UNEVENNESS:
-            warnings.warn(
-                "attention is near uniform: no row of interest was found, and the prediction is "
-                "close to a regression on mean rows. Do not read locate() as an answer.",
-                NoRowOfInterestWarning,
-                stacklevel=5,
-            )
 
     def _problem(self, family: Family, rows, y, weights, Z, n_outputs) -> Samples:
         dtype = self._torch_dtype(rows.dtype)

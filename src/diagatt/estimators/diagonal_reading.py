@@ -11,12 +11,14 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from diagatt.attention.coupling import distinct_argmax
 from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.certainty import Certainty, Summary
+from diagatt.certainty.summary import coefficient
 from diagatt.estimators.base import RowsEstimator, check_finite, validate_covariates
 from diagatt.estimators.stored import by_shard
-from diagatt.estimators.summary import Certainty, Summary, coefficient
 from diagatt.families import Family
 from diagatt.ragged import RaggedRows
 from diagatt.segments import map_blocks, segment_argmax, segment_sum, weighted_pool
+from diagatt.stores import RowStore
 
 
 class DiagonalReading(TransformerMixin, RowsEstimator):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from diagatt.certainty import Certainty
 from diagatt.estimators.base import validate_weights
-from diagatt.estimators.summary import Certainty
 from diagatt.families import check_response
 from diagatt.solvers.problem import Samples
 from diagatt.solvers.stored import StoredProblem

@@ -32,9 +32,11 @@ CONTEST_SAMPLES, HELD_OUT_SAMPLES = 4000, 20_000
 
 _SEVERAL_SOLVERS = Rule(
     "a sequence of solvers",
-    lambda value: isinstance(value, list | tuple)
-    and len(value) > 0
-    and all(isinstance(contestant, Solver) for contestant in value),
+    lambda value: (
+        isinstance(value, list | tuple)
+        and len(value) > 0
+        and all(isinstance(contestant, Solver) for contestant in value)
+    ),
 )
 
 

@@ -299,4 +299,3 @@ def _merged(own: Samples, mine: Tensor, group: Group) -> Samples:
         weights=everyone(own.weights, mine),
         covariates=everyone(own.covariates, mine),
     )
-
