@@ -34,6 +34,17 @@ def sample_of_row(offsets: Tensor) -> Tensor:
     return torch.repeat_interleave(torch.arange(len(lengths), device=offsets.device), lengths)
 
 
+def row_positions(offsets: Tensor) -> Tensor:
+    """Return the index of each packed row within its sample, (N,).
+
+    Examples
+    --------
+    >>> row_positions(torch.tensor([0, 2, 5]))
+    tensor([0, 1, 0, 1, 2])
+    """
+    return torch.arange(int(offsets[-1]), device=offsets.device) - spread(offsets[:-1], offsets)
+
+
 def spread(per_sample: Tensor, offsets: Tensor) -> Tensor:
     """Repeat each sample's line for each of its rows, (n, …) → (N, …)."""
     return torch.repeat_interleave(per_sample, offsets.diff(), dim=0)
