@@ -56,7 +56,7 @@ class Group:
         return _shaped(flat, tensors)
 
     def merge(self, tensor: Tensor) -> Tensor:
-        """Add up, in place, a tensor of which every process has filled a part and left the rest 0."""
+        """Add up, in place, a tensor of which each process filled a part and left the rest 0."""
         self.exchanged += tensor.numel() * tensor.element_size()
         if self.size > 1:
             dist.all_reduce(tensor)
