@@ -35,7 +35,13 @@ def sample_of_row(offsets: Tensor) -> Tensor:
 
 
 def row_positions(offsets: Tensor) -> Tensor:
-    """Return the position of each packed row within its sample, (N,)."""
+    """Return the index of each packed row within its sample, (N,).
+
+    Examples
+    --------
+    >>> row_positions(torch.tensor([0, 2, 5]))
+    tensor([0, 1, 0, 1, 2])
+    """
     return torch.arange(int(offsets[-1]), device=offsets.device) - spread(offsets[:-1], offsets)
 
 

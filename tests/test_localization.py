@@ -1,6 +1,10 @@
+"""Rows of interest: the best rows of every sample, each named once."""
+
 import numpy as np
 import pytest
+import torch
 
+from diagatt import segments
 from diagatt.localization import first_distinct, row_positions, top_rows, top_rows_of_heads
 from diagatt.metrics import crlr
 
@@ -46,4 +50,6 @@ def test_missing_rows_neither_help_nor_harm_the_localization_rate():
 
 
 def test_row_positions():
-    assert row_positions(OFFSETS).tolist() == [0, 1, 2, 0, 0, 1, 2, 3, 4]
+    expected = [0, 1, 2, 0, 0, 1, 2, 3, 4]
+    assert row_positions(OFFSETS).tolist() == expected
+    assert segments.row_positions(torch.from_numpy(OFFSETS)).tolist() == expected

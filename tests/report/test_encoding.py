@@ -10,8 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diagatt.report.packing import halves, integers, kept_rows, safe_json
-from diagatt.report.payload import data_uris, utf16_spans
+from diagatt.report.encoding import (
+    data_uris,
+    halves,
+    integers,
+    kept_rows,
+    safe_json,
+    utf16_spans,
+)
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=40)
 
@@ -52,10 +58,10 @@ def test_kept_rows_are_the_best_of_every_sample(lengths, most, seed):
     priority = np.random.default_rng(seed).permutation(offsets[-1]).astype(float)
     kept = kept_rows(priority, offsets, most)
     counts = np.diff(np.searchsorted(kept, offsets))
-    a_sample = max(counts)
+    per_sample = max(counts)
     assert len(kept) <= max(most, np.minimum(lengths, 5).sum())
     for start, stop, count, length in zip(offsets, offsets[1:], counts, lengths, strict=False):
-        assert count == min(length, a_sample)
+        assert count == min(length, per_sample)
         inside = np.isin(np.arange(start, stop), kept)
         here = priority[start:stop]
         assert here[inside].min() >= here[~inside].max(initial=-1)
