@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from diagatt import RaggedRows
 from diagatt.stores import RowStore, RowStoreWriter
+from tests.stores.golden_samples import GOLDEN, RESPONSES, golden_samples
 
 words = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
 responses = {
@@ -145,3 +146,20 @@ def test_a_dropped_part_is_unmapped(store):
     assert np.isfinite(values).all()
     del values
     assert store.shards[2].file not in MAPS.read_text()
+
+
+@pytest.mark.parametrize("kind", RESPONSES)
+def test_stores_of_format_1_are_read(kind):
+    """The kept files were written before this code."""
+    expected = golden_samples(kind)
+    kept = RowStore(GOLDEN / kind)
+    kept.verify()
+    whole = kept.take(slice(None))
+    assert expected["rows"] == whole.X
+    assert whole.X.dtype == expected["rows"].dtype
+    assert whole.y.tolist() == expected["y"]
+    assert whole.weights.tolist() == expected["weights"]
+    assert_equal(whole.covariates, expected["covariates"])
+    assert kept.payload_names == ("text", "number", "score", "flag")
+    for name in kept.payload_names:
+        np.testing.assert_array_equal(whole.payload(name), expected[name])

@@ -159,6 +159,36 @@ def test_only_stores_are_replaced(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["file", "folder", "s"]
 
 
+def test_only_files_of_the_store_are_replaced(tmp_path):
+    """A shard that the manifest does not list belongs to somebody else."""
+    store = RowStore.write(tmp_path / "s", [good])
+    (store.path / "thesis.arrow").write_text("mine")
+    with pytest.raises(StoreError, match=r"thesis\.arrow"):
+        RowStore.write(store.path, [good, good], overwrite=True)
+    assert (store.path / "thesis.arrow").read_text() == "mine"
+    assert os.listdir(tmp_path) == ["s"]
+
+
+def test_a_file_that_comes_while_the_store_is_replaced_stays(tmp_path):
+    store = RowStore.write(tmp_path / "s", [good])
+    writer = RowStoreWriter(store.path, overwrite=True).__enter__()
+    writer.add(good)
+    (store.path / "thesis.arrow").write_text("mine")
+    with pytest.raises(StoreError, match=r"thesis\.arrow"):
+        writer.__exit__(None, None, None)
+    assert (store.path / "thesis.arrow").read_text() == "mine"
+    assert os.listdir(tmp_path) == ["s"]
+
+
+def test_a_store_without_a_sound_manifest_is_not_replaced(tmp_path):
+    """Nobody knows which files belong to it."""
+    store = RowStore.write(tmp_path / "s", [good])
+    (store.path / "store.json").write_text("{}")
+    with pytest.raises(StoreError, match=r"store\.json is damaged or foreign"):
+        RowStore.write(store.path, [good], overwrite=True)
+    assert sorted(os.listdir(store.path)) == ["shard-00000.arrow", "store.json"]
+
+
 def test_the_slower_of_two_writers_is_refused(tmp_path):
     slow = RowStoreWriter(tmp_path / "s").__enter__()
     slow.add(good)
