@@ -115,9 +115,7 @@ def from_frame(
     frame : DataFrame of pandas, polars or another library, pyarrow Table, or mapping of columns
     sample : str
         Column of sample ids, kept as payload. Samples keep the order of first appearance.
-    y, weight : str, optional
-        Columns of responses and weights, the same in all lines of a sample.
-    covariates, payload : sequences of str
+    y, weight, covariates, payload : str, str, sequence of str, sequence of str
         Columns that are the same in all lines of a sample.
     features : sequence of str, optional
         Columns of the rows; by default all that are not named otherwise.
@@ -136,8 +134,8 @@ def from_frame(
         import narwhals as nw  # here, because it takes 0.1 s
 
         frame = nw.from_native(frame, eager_only=True).to_dict(as_series=True)
-    asked = _asked(frame, y, weight, covariates, payload)
-    chosen = features or [name for name in frame if name not in (sample, *asked)]
+    named = _named_columns(frame, y, weight, covariates, payload)
+    chosen = features or [name for name in frame if name not in (sample, *named)]
     rows, ids = RaggedRows.from_frame(frame, sample, chosen)
     lines = np.asarray(frame[sample])
     _, first, inverse = np.unique(lines, return_index=True, return_inverse=True)
@@ -183,8 +181,7 @@ def from_arrow(
     data : pyarrow Table, RecordBatchReader, Dataset, ParquetFile, or iterable of batches
     rows : str
         Column of lists of lists of numbers.
-    y, weight : str, optional
-    covariates, payload : sequences of str
+    y, weight, covariates, payload : str, str, sequence of str, sequence of str
         Other columns.
     **options : see `RowStoreWriter`
 
@@ -204,7 +201,7 @@ def from_arrow(
             break
     with RowStoreWriter(path, **options) as writer:
         for k, batch in enumerate([data] if hasattr(data, "num_rows") else data):
-            _asked(batch.schema.names, y, weight, [rows, *covariates], payload)
+            _named_columns(batch.schema.names, y, weight, [rows, *covariates], payload)
             if batch.num_rows == 0:
                 continue
             try:
@@ -316,16 +313,16 @@ def _opened(cls: Any, path: Location) -> Any:
     return cls(path, memory=max(MEMORY, 2 * largest / 2**20))
 
 
-def _asked(
+def _named_columns(
     present: Collection[str], y: Name, weight: Name, covariates: Names, payload: Names
 ) -> list[str]:
-    """Return the columns that are asked for by name; refuse those that are not in the table."""
+    """Return the columns that were given by name; refuse those that are not in the table."""
     check_payload(payload)
-    asked = [name for name in (y, weight, *covariates, *payload) if name]
-    for name in asked:
+    named = [name for name in (y, weight, *covariates, *payload) if name]
+    for name in named:
         if name not in present:
             raise StoreError(f"column {name!r} is not in the table; it has {list(present)}.")
-    return asked
+    return named
 
 
 def _block(
@@ -336,7 +333,7 @@ def _block(
     covariates: Names,
     payload: Names,
 ) -> dict[str, Any]:
-    """Return arguments of `RowStoreWriter.extend`; `column` returns one value per sample."""
+    """Return arguments of `RowStoreWriter.extend`; `column` gives one value per sample."""
     named = {"y": y, "weights": weight, **{name: name for name in payload}}
     block = {key: column(name) for key, name in named.items() if name}
     if covariates:

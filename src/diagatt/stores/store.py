@@ -193,7 +193,7 @@ class RowStore:
     def part(self, k: int) -> StoredPart:
         """Return the samples of shard k on the mapped file; nothing is copied."""
         (k,) = self._shard_indices([k])
-        return self._part(self._shard(k, rows=True), k)
+        return self._loaded(k, ahead=False)
 
     def parts(self, order: Sequence[int] | None = None, ahead: int = 1) -> Iterator[StoredPart]:
         """Iterate over shards, reading the next ones in the background.
@@ -229,12 +229,10 @@ class RowStore:
             self._verified[info.file, rows] = shard.stamp
         return shard
 
-    def _loaded(self, k: int) -> StoredPart:
+    def _loaded(self, k: int, *, ahead: bool = True) -> StoredPart:
         shard = self._shard(k, rows=True)
-        shard.read_ahead()
-        return self._part(shard, k)
-
-    def _part(self, shard: Shard, k: int) -> StoredPart:
+        if ahead:
+            shard.read_ahead()
         y, weights, Z = (shard.column(name) for name in (RESPONSE, WEIGHT, COVARIATES))
         payload = {name: shard.batch.column(name) for name in self.payload_names}
         return StoredPart(k, int(self.starts[k]), shard.rows(), y, weights, Z, payload)
