@@ -1,17 +1,30 @@
-"""Bad samples are refused by name; whatever happens, a store is whole or not there."""
+"""What is written is what is read; whatever happens, a store is whole or not there."""
 
 import os
 import resource
 import shutil
 import subprocess
 import sys
+import tempfile
 from itertools import count
+from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from diagatt import RaggedRows
 from diagatt.stores import RowStore, RowStoreWriter, StoreError
 
+words = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
+responses = {
+    "float64": st.floats(allow_nan=False, allow_infinity=False),
+    "int64": st.integers(-(2**63), 2**63 - 1),
+    "bool": st.booleans(),
+    "string": words,
+}
+quick = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 good = np.ones((3, 2))
 
 
@@ -21,69 +34,91 @@ def spoiled(row, value):
     return X
 
 
-@pytest.mark.parametrize(
-    ("sample", "said"),
-    [
-        ({"X": spoiled(3, np.nan)}, "sample 2, row 3 contains NaN: drop the row or impute it"),
-        ({"X": spoiled(4, -np.inf)}, "sample 2, row 4 contains infinity"),
-        ({"X": spoiled(1, 1e300)}, "sample 2, row 1 contains a number too large for float32"),
-        ({"X": np.ones(3)}, "sample 2 must be a 2-D array"),
-        ({"X": np.ones((3, 3))}, "sample 2 has 3 features, those before have 2"),
-        ({"X": np.ones((0, 2))}, "sample 2 has no rows"),
-        ({"X": np.ones((3, 0))}, "sample 2 has 0 features"),
-        ({"X": [["a", "b"]]}, "sample 2 is not"),
-        ({"X": 3.0}, "sample 2 is not a matrix of numbers"),
-        ({"X": []}, "sample 2 must be a 2-D array"),
-        ({"y": None}, "sample 2 has no y, those before have one"),
-        ({"y": np.nan}, "sample 2: y is nan, it must be finite"),
-        ({"y": "word"}, "sample 2: y is 'word', but those before are float64"),
-        ({"y": [1.0]}, "sample 2: y is"),
-        ({"weight": -1.0}, "sample 2: weight is -1.0, it must be finite and not negative"),
-        ({"weight": np.inf}, "sample 2: weight is inf"),
-        ({"weight": "1"}, "sample 2: weight is '1'"),
-        ({"covariates": [1.0]}, "sample 2 has 1 covariates, those before have 2"),
-        ({"covariates": [1.0, np.nan]}, "sample 2: covariates contain NaN"),
-        ({"covariates": ["a", "b"]}, "sample 2: covariates are not numbers"),
-        ({"covariates": 1.0}, "sample 2: covariates have shape"),
-        ({"note": None}, "sample 2 has no note"),
-        ({"note": b"bytes"}, "sample 2: note is b'bytes'"),
-        ({"note": "half \ud800"}, "sample 2: note is .*surrogate"),
-        ({"note": "NUL \0"}, "sample 2: note is .*NUL"),
-        ({"other": 1}, "sample 2 has other, those before have none"),
-        ({"weights": 1.0}, "sample 2 has weights, those before have none"),
-    ],
-)
-def test_a_bad_sample_is_named_and_may_be_left_out(tmp_path, sample, said):
-    sound = {"X": good, "y": 1.0, "weight": 1, "covariates": [0.0, 1.0], "note": "a"}
-    with RowStoreWriter(tmp_path / "s") as writer:
-        writer.add(**sound)
-        writer.add(**{**sound, "y": 2})  # a whole number among floats
-        with pytest.raises(StoreError, match=said):
-            writer.add(**{**sound, **sample})
-        writer.add(**sound)
-    assert RowStore(tmp_path / "s").responses().tolist() == [1.0, 2.0, 1.0]
-    with pytest.raises(StoreError, match=said):
-        RowStore.write(tmp_path / "t", [sound, sound, {**sound, **sample}])
-    assert os.listdir(tmp_path) == ["s"]
+# ---------------------------------------------------------------------- round trips
 
 
-@pytest.mark.parametrize(
-    ("y", "said"),
-    [([1, 2.5], "sample 1: y is 2.5, but those before are int64"), ([2**70], "beyond 64 bits")],
-)
-def test_whole_numbers(tmp_path, y, said):
-    with pytest.raises(StoreError, match=said):
-        RowStore.from_rows(tmp_path / "s", [good] * len(y), y)
+@st.composite
+def collections(draw):
+    n, d = draw(st.integers(1, 12)), draw(st.integers(1, 4))
+    lengths = draw(st.lists(st.integers(1, 9), min_size=n, max_size=n))
+    dtype = draw(st.sampled_from(["float32", "float64"]))
+    rng = np.random.default_rng(draw(st.integers(0, 1000)))
+    X = RaggedRows.from_samples([rng.normal(size=(p, d)).astype(dtype) for p in lengths])
+    kind = draw(st.sampled_from([None, *responses]))
+    y = None if kind is None else draw(st.lists(responses[kind], min_size=n, max_size=n))
+    q = draw(st.integers(0, 3))
+    return {
+        "rows": X,
+        "y": y,
+        "kind": kind,
+        "weights": draw(st.sampled_from([None, rng.uniform(size=n)])),
+        "covariates": rng.normal(size=(n, q)) if q else None,
+        "note": draw(st.lists(words, min_size=n, max_size=n)),
+        "number": draw(st.lists(st.integers(-5, 5), min_size=n, max_size=n)),
+    }
 
 
-@pytest.mark.parametrize("name", ["rows", "X", "weights"])
-def test_reserved_names(tmp_path, name):
-    with (
-        pytest.raises((StoreError, TypeError), match=name),
-        RowStoreWriter(tmp_path / "s") as writer,
-    ):
-        writer.add(good, **{name: 1.0})
-    assert not list(tmp_path.iterdir())
+def assert_equal(found, expected):
+    if expected is None:
+        assert found is None
+    else:
+        assert found.tolist() == np.asarray(expected).tolist()
+
+
+@quick
+@given(collections(), st.sampled_from([1e-5, 1e-4, 3e-4, 1.0]), st.booleans())
+def test_every_collection_comes_back_whole(data, shard_mib, one_by_one):
+    data = dict(data)
+    rows, kind = data.pop("rows"), data.pop("kind")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "store"
+        if one_by_one:
+            with RowStoreWriter(path, shard_mib=shard_mib, dtype=rows.dtype) as writer:
+                names = {"weights": "weight"}
+                for i, X in enumerate(rows):
+                    own = {names.get(k, k): v[i] for k, v in data.items() if v is not None}
+                    writer.add(X, **own)
+            store = RowStore(path)
+        else:
+            store = RowStore.from_rows(path, rows, **data, shard_mib=shard_mib, dtype=rows.dtype)
+        assert store.to_rows() == rows
+        assert store.dtype == rows.dtype
+        assert store.response_type == kind
+        assert_equal(store.responses(), data["y"])
+        assert_equal(store.weights(), data["weights"])
+        assert_equal(store.covariates(), data["covariates"])
+        parts = list(store.parts())
+        for name in ("note", "number"):
+            assert [item for part in parts for item in part.payload(name)] == data[name]
+        assert [part.start for part in parts] == store.starts.tolist()
+        assert RaggedRows.concatenate([part.X for part in parts]) == rows
+        if kind in ("float64", "int64"):
+            assert min(info.y_min for info in store.shards) == float(min(data["y"]))
+            assert max(info.y_max for info in store.shards) == float(max(data["y"]))
+        shortest = int(np.argmin(rows.lengths))
+        assert store.shortest() == (shortest, rows.lengths[shortest])
+
+
+def test_blocks_and_single_samples_make_the_same_files(tmp_path, samples):
+    block = RowStore.from_rows(tmp_path / "a", **samples, shard_mib=0.01)
+    columns = {k: v for k, v in samples.items() if k not in ("rows", "weights")}
+    lines = (
+        {"X": X, "weight": samples["weights"][i], **{k: v[i] for k, v in columns.items()}}
+        for i, X in enumerate(samples["rows"])
+    )
+    single = RowStore.write(tmp_path / "b", lines, shard_mib=0.01)
+    assert single.digest == block.digest
+    assert RowStore.from_rows(tmp_path / "d", **samples, shard_mib=0.02).digest != block.digest
+
+
+def test_shards_are_cut_by_bytes(tmp_path):
+    X = [np.ones((p, 8)) for p in (10, 10, 10, 500, 10, 10)]
+    store = RowStore.from_rows(tmp_path / "s", X, shard_mib=1024 / 2**20)
+    # 10 rows of 8 float32 and an offset are 328 bytes: three fit into 1024, the long one is alone
+    assert [info.n_samples for info in store.shards] == [3, 1, 2]
+
+
+# ---------------------------------------------------------------------- refused
 
 
 def test_a_bad_first_sample_decides_nothing(tmp_path):
@@ -153,10 +188,44 @@ def test_only_stores_are_replaced(tmp_path):
     (tmp_path / "file").write_text("mine")
     store = RowStore.write(tmp_path / "s", [good])
     (store.path / "notes.txt").write_text("mine")
-    for name in ("folder", "file", "s"):
-        with pytest.raises(StoreError, match="not a row store, or holds other files"):
+    for name, said in {
+        "folder": r"folder is not replaced.*it has no store\.json",
+        "file": "file is not replaced.*is not a folder",
+        "s": r"s is not replaced: notes\.txt in it does not belong to the store",
+    }.items():
+        with pytest.raises(StoreError, match=said):
             RowStore.write(tmp_path / name, [good], overwrite=True)
     assert sorted(os.listdir(tmp_path)) == ["file", "folder", "s"]
+
+
+def test_only_files_of_the_store_are_replaced(tmp_path):
+    """A shard that the manifest does not list belongs to somebody else."""
+    store = RowStore.write(tmp_path / "s", [good])
+    (store.path / "thesis.arrow").write_text("mine")
+    with pytest.raises(StoreError, match=r"thesis\.arrow"):
+        RowStore.write(store.path, [good, good], overwrite=True)
+    assert (store.path / "thesis.arrow").read_text() == "mine"
+    assert os.listdir(tmp_path) == ["s"]
+
+
+def test_a_file_that_comes_while_the_store_is_replaced_stays(tmp_path):
+    store = RowStore.write(tmp_path / "s", [good])
+    writer = RowStoreWriter(store.path, overwrite=True).__enter__()
+    writer.add(good)
+    (store.path / "thesis.arrow").write_text("mine")
+    with pytest.raises(StoreError, match=r"thesis\.arrow"):
+        writer.__exit__(None, None, None)
+    assert (store.path / "thesis.arrow").read_text() == "mine"
+    assert os.listdir(tmp_path) == ["s"]
+
+
+def test_a_store_without_a_sound_manifest_is_not_replaced(tmp_path):
+    """Nobody knows which files belong to it."""
+    store = RowStore.write(tmp_path / "s", [good])
+    (store.path / "store.json").write_text("{}")
+    with pytest.raises(StoreError, match=r"store\.json is damaged or foreign"):
+        RowStore.write(store.path, [good], overwrite=True)
+    assert sorted(os.listdir(store.path)) == ["shard-00000.arrow", "store.json"]
 
 
 def test_the_slower_of_two_writers_is_refused(tmp_path):

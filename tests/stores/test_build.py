@@ -40,9 +40,9 @@ def test_from_rows_takes_what_estimators_take(tmp_path):
 
 
 def test_large_shards_open_with_the_memory_they_need(tmp_path, monkeypatch):
-    from diagatt.stores import building
+    from diagatt.stores import build
 
-    monkeypatch.setattr(building, "MEMORY", 0.001)
+    monkeypatch.setattr(build, "MEMORY", 0.001)
     store = RowStore.write(tmp_path / "s", [np.ones((1000, 10))])
     assert store.memory == pytest.approx(2 * store.nbytes / 2**20)
 
@@ -151,7 +151,7 @@ def test_from_arrow_streams(tmp_path, table, kind):
 
 
 def test_from_arrow_refuses(tmp_path, table):
-    with pytest.raises(StoreError, match="no column 'z'"):
+    with pytest.raises(StoreError, match="column 'z' is not in the table"):
         RowStore.from_arrow(tmp_path / "s", table, "z")
     with pytest.raises(StoreError, match="payload cannot be called 'weights'"):
         RowStore.from_arrow(

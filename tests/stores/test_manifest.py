@@ -1,4 +1,4 @@
-"""Missing, truncated, foreign, damaged: one error that names the shard."""
+"""The manifest: statistics, damage, and shards that several writers put into one folder."""
 
 import json
 import shutil
@@ -6,107 +6,30 @@ import shutil
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyarrow import ipc, parquet
+from pyarrow import ipc
 
 from diagatt.stores import RowStore, StoreError
+from tests.stores.arrow_files import batch_of, write_batches
 
 
-def read_all(path):
-    store = RowStore(path)
-    store.responses()
-    return list(store.parts())
+def test_statistics_are_those_of_the_samples(store, samples):
+    for k, info in enumerate(store.shards):
+        mine = slice(store.starts[k], store.starts[k] + info.n_samples)
+        lengths, y = samples["rows"].lengths[mine], samples["y"][mine]
+        assert (info.n_rows, info.shortest, info.longest) == (
+            lengths.sum(),
+            lengths.min(),
+            lengths.max(),
+        )
+        assert info.shortest_sample == lengths.argmin()
+        found = [info.weight_sum, info.y_min, info.y_max, info.y_sum, info.y_squares]
+        weights = samples["weights"][mine].sum()
+        expected = [weights, y.min(), y.max(), y.sum(), (y**2).sum()]
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        assert info.bytes == (store.path / info.file).stat().st_size
 
 
-def write_batches(path, batches, **options):
-    with ipc.new_file(str(path), batches[0].schema, **options) as file:
-        for batch in batches:
-            file.write_batch(batch)
-
-
-def batch_of(path):
-    with ipc.open_file(str(path)) as file:
-        return file.get_batch(0)
-
-
-@pytest.fixture
-def victim(store):
-    return store.path / store.shards[3].file
-
-
-def test_missing(store, victim):
-    victim.unlink()
-    with pytest.raises(StoreError, match=f"shard {victim.name} is missing in .*restore it"):
-        RowStore(store.path)
-
-
-@pytest.mark.parametrize("kept", [0, 1, 6, 500, -1])
-def test_truncated(store, victim, kept):
-    victim.write_bytes(victim.read_bytes()[:kept])
-    said = "is an empty file" if kept == 0 else "truncated"
-    with pytest.raises(StoreError, match=f"shard {victim.name} in .*{said}"):
-        RowStore(store.path)
-
-
-def test_truncated_after_opening(store, victim):
-    opened = RowStore(store.path)
-    victim.write_bytes(victim.read_bytes()[:-100])
-    with pytest.raises(StoreError, match=f"{victim.name} .*truncated: it has"):
-        list(opened.parts())
-
-
-def test_removed_after_opening(store, victim):
-    list(store.parts())
-    victim.unlink()
-    with pytest.raises(StoreError, match=f"{victim.name} is missing"):
-        list(store.parts())
-
-
-def test_exchanged_after_it_was_verified(store, victim):
-    """Another file of the same size under the same name is verified again."""
-    list(store.parts())
-    content = bytearray(victim.read_bytes())
-    victim.unlink()
-    content[len(content) // 2] ^= 4
-    victim.write_bytes(content)
-    with pytest.raises(StoreError, match=f"{victim.name} .*checksum"):
-        store.part(3)
-
-
-@pytest.mark.parametrize("padded", [False, True], ids=["other size", "same size"])
-@pytest.mark.parametrize("kind", ["text", "parquet", "arrow"])
-def test_foreign(store, victim, kind, padded):
-    size = victim.stat().st_size
-    table = pa.table({"a": [1, 2, 3]})
-    if kind == "text":
-        victim.write_bytes(b"not a shard")
-    elif kind == "parquet":
-        parquet.write_table(table, victim)
-    else:
-        write_batches(victim, table.to_batches())
-    if padded:
-        victim.write_bytes(victim.read_bytes()[:size].ljust(size, b"\0"))
-    with pytest.raises(StoreError, match=f"shard {victim.name} in .*foreign"):
-        read_all(store.path)
-
-
-def test_every_flipped_bit_is_found(store, victim):
-    rng = np.random.default_rng(0)
-    content = victim.read_bytes()
-    start, stop = store.shards[3].values
-    for position in [*rng.integers(0, len(content), 60), 0, start, stop, len(content) - 1]:
-        damaged = bytearray(content)
-        damaged[position] ^= 1 << rng.integers(8)
-        victim.write_bytes(damaged)
-        opened = RowStore(store.path)
-        with pytest.raises(StoreError, match=victim.name):
-            opened.part(3)
-        if start <= position < stop:
-            opened.responses()  # stand elsewhere and are sound
-        else:
-            with pytest.raises(StoreError, match=victim.name):
-                opened.responses()
-        with pytest.raises(StoreError, match=victim.name):
-            opened.verify()
+# ---------------------------------------------------------------------- damage
 
 
 def test_every_flipped_bit_of_the_manifest_is_found_or_means_the_same(tmp_path, samples):
@@ -126,26 +49,6 @@ def test_every_flipped_bit_of_the_manifest_is_found_or_means_the_same(tmp_path, 
         assert found.shards == store.shards
         assert found.digest == store.digest
     assert harmless < 5
-
-
-def test_swapped_for_a_shard_of_other_features(store, victim, tmp_path):
-    other = RowStore.from_rows(tmp_path / "other", np.ones((4, 3, 6)), np.ones(4))
-    shutil.copy(other.path / other.shards[0].file, victim)
-    with pytest.raises(StoreError, match=f"{victim.name} in .* has 6 features, the store has 5"):
-        RowStore(store.path)
-
-
-def test_swapped_for_a_shard_of_the_same_store(store, victim):
-    shutil.copy(store.path / store.shards[4].file, victim)
-    with pytest.raises(StoreError, match=f"{victim.name} .*(exchanged|checksum)"):
-        read_all(store.path)
-
-
-def test_empty_shard(store, victim):
-    batch = batch_of(victim)
-    write_batches(victim, [batch.slice(0, 0)])
-    with pytest.raises(StoreError, match=f"{victim.name} in .* holds no sample"):
-        RowStore(store.path)
 
 
 def test_newer_version(store):
