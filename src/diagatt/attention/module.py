@@ -1,4 +1,4 @@
-"""What the trainer needs of an attention module; `diagatt.solvers.gradient.adam.train` trains it."""
+"""What `diagatt.solvers.gradient.adam.train` needs of an attention module."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ class AttentionModule(nn.Module):
         """Return what V multiplies, (n, P), of packed samples."""
         raise NotImplementedError
 
-    def forward(
-        self, values: Tensor, offsets: Tensor, covariates: Tensor | None = None
-    ) -> Tensor:
+    def forward(self, values: Tensor, offsets: Tensor, covariates: Tensor | None = None) -> Tensor:
         """Return linear predictors z, (n, K).
 
         Parameters

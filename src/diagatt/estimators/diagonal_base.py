@@ -45,9 +45,7 @@ class _DiagAtt(DiagonalReading):
         "score_form": parameters.one_of(*SCORE_FORMS),
         "coupling": parameters.one_of(*COUPLINGS),
         "ridge": parameters.at_least(0),
-        "selection": parameters.either(
-            parameters.one_of("holdout", "bic"), parameters.count(2)
-        ),
+        "selection": parameters.either(parameters.one_of("holdout", "bic"), parameters.count(2)),
         "warm_start": parameters.boolean(),
         "checkpoint": parameters.optional(parameters.path()),
         "random_state": parameters.seed(),

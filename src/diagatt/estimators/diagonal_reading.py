@@ -17,6 +17,7 @@ from diagatt.estimators.summary import Certainty, Summary, coefficient
 from diagatt.families import Family
 from diagatt.ragged import RaggedRows
 from diagatt.segments import map_blocks, segment_argmax, segment_sum, weighted_pool
+from diagatt.stores import RowStore
 
 
 class DiagonalReading(TransformerMixin, RowsEstimator):
@@ -50,15 +51,19 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         check_is_fitted(self)
         heads, d = len(self.value_), self.value_.shape[-1]
         K = np.size(self.intercept_)
-        arrays = (
-            self.query_,
-            self.key_,
-            self.value_.reshape(heads, K, d).swapaxes(1, 2),
-            np.reshape(self.intercept_, K),
-            np.reshape(self.covariate_coef_, (K, -1)).T,
+        query, *effects = (
+            torch.tensor(array, dtype=self._dtype)
+            for array in (
+                self.query_,
+                self.value_.reshape(heads, K, d).swapaxes(1, 2),
+                np.reshape(self.intercept_, K),
+                np.reshape(self.covariate_coef_, (K, -1)).T,
+            )
         )
         return DiagonalAttention.with_parameters(
-            *(None if a is None else torch.tensor(a, dtype=self._dtype) for a in arrays),
+            query,
+            None if self.key_ is None else torch.tensor(self.key_, dtype=self._dtype),
+            *effects,
             temperature=self.temperature_,
             score_form=self.score_form_,
             coupling=self.coupling_,

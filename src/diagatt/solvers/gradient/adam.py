@@ -85,7 +85,9 @@ class AdamRun:
                     break
                 self.history.append(self.run_epoch(epoch))
                 advance(f"loss {self.history[-1]['loss']:.4g}")
-                if self.file is not None and self.file.is_due(epoch, last=epoch == self.how.max_epochs):
+                if self.file is not None and self.file.is_due(
+                    epoch, last=epoch == self.how.max_epochs
+                ):
                     self.file.write(*self.state())
         if self.best:
             self.module.load_state_dict(self.best)

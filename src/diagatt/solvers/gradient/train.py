@@ -201,9 +201,7 @@ def train_lbfgs(module: AttentionModule, samples: Samples, how: Training) -> His
 
     start = parameters_to_vector(parameters).detach()
     with progress_bar("L-BFGS", how.max_steps, how.verbose) as advance:
-        minimum = minimize_lbfgs(
-            objective, start, how.max_steps, how.tolerance, after_step=record
-        )
+        minimum = minimize_lbfgs(objective, start, how.max_steps, how.tolerance, after_step=record)
     check_finite(minimum.value, len(history))
     if not minimum.is_converged:
         warnings.warn(

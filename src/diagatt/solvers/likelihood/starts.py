@@ -129,9 +129,7 @@ def _random_active(A0: Tensor, C0: Tensor, generator: np.random.Generator):
     return A1, 1.5 * C0 + 3 * torch.outer(direction, direction)
 
 
-def _theory_covariance(
-    em: EM, response_start: LatentRows, C0: Tensor
-) -> Tensor | None:
+def _theory_covariance(em: EM, response_start: LatentRows, C0: Tensor) -> Tensor | None:
     """Return the covariance whose score separates rows that the response names, by the theory."""
     expected = em.expect(response_start)
     moments = em.head_moments(expected)[0]
