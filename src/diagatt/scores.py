@@ -4,8 +4,8 @@ Head r scores the lengthened row x̃ by x̃ W_r x̃ᵀ (equation diag_score, uns
 
 .. math:: \tilde x W \tilde x^⊤ = x W_{xx} x^⊤ + x·u + x T c + \text{const},
 
-with an affine term if rows are lengthened by a constant 1, and a term that compares the row with the
-mean row c of its sample if they are lengthened by that, too.
+with an affine term if rows are lengthened by a constant 1, and a term that compares the row with
+the mean row c of its sample if they are lengthened by that, too.
 """
 
 from __future__ import annotations

@@ -195,7 +195,7 @@ class DiagonalAttention(AttentionModule):
         parts = scores.chunk(self.groups, dim=1)
         return torch.cat([coupled_attention(part, offsets) for part in parts], dim=1)
 
-    def forward(  # type: ignore[override]  # padded samples need no offsets
+    def forward(
         self,
         values: Tensor,
         offsets: Tensor | None = None,

@@ -1,4 +1,4 @@
-"""What the trainer needs of an attention module; `diagatt.solvers.gradient.adam.train` trains it."""
+"""What `diagatt.solvers.gradient.adam.train` needs of an attention module."""
 
 from __future__ import annotations
 

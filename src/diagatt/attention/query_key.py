@@ -24,7 +24,7 @@ class FullQueryKey(nn.Module):
         return self.rank is not None
 
     def reset_(self, scale: float, generator: torch.Generator | None) -> None:
-        """Draw entries from N(0, scale⁴·D), the variance in a product of two factors of N(0, scale²)."""
+        """Draw entries from N(0, scale⁴·D), as products of two factors of N(0, scale²) vary."""
         scale = scale**2 * self.weight.shape[-1] ** 0.5
         nn.init.normal_(self.weight, std=scale, generator=generator)
 
@@ -43,7 +43,7 @@ class FullQueryKey(nn.Module):
 
     @torch.no_grad()
     def project_(self, bound: float | None) -> None:
-        """Move to the nearest W with ‖W_r‖_op ≤ bound and rank ≤ `rank`: clip and cut singular values."""
+        """Move to the nearest W with ‖W_r‖_op ≤ bound and rank ≤ `rank`, by singular values."""
         U, S, Vh = torch.linalg.svd(self.weight)
         if self.rank is not None:
             S[:, self.rank :] = 0

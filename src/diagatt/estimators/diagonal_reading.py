@@ -52,15 +52,19 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         check_is_fitted(self)
         heads, d = len(self.value_), self.value_.shape[-1]
         K = np.size(self.intercept_)
-        arrays = (
-            self.query_,
-            self.key_,
-            self.value_.reshape(heads, K, d).swapaxes(1, 2),
-            np.reshape(self.intercept_, K),
-            np.reshape(self.covariate_coef_, (K, -1)).T,
+        query, *effects = (
+            torch.tensor(array, dtype=self._dtype)
+            for array in (
+                self.query_,
+                self.value_.reshape(heads, K, d).swapaxes(1, 2),
+                np.reshape(self.intercept_, K),
+                np.reshape(self.covariate_coef_, (K, -1)).T,
+            )
         )
         return DiagonalAttention.with_parameters(
-            *(None if a is None else torch.tensor(a, dtype=self._dtype) for a in arrays),
+            query,
+            None if self.key_ is None else torch.tensor(self.key_, dtype=self._dtype),
+            *effects,
             temperature=self.temperature_,
             score_form=self.score_form_,
             coupling=self.coupling_,

@@ -14,7 +14,7 @@ import torch
 from diagatt.certainty import Certainty
 from diagatt.estimators.base import validate_weights
 from diagatt.families import check_response
-from diagatt.solvers.problem import Samples
+from diagatt.solvers.problem import Problem
 from diagatt.solvers.stored import StoredProblem
 from diagatt.stores import RowStore
 
@@ -99,7 +99,7 @@ def fit_store(estimator: _DiagAtt, store: RowStore, **given: Any) -> None:
     for part in stored.parts(ahead=0):
         check_response(family, part.y)
     stored_weights = store.weights()
-    problem: Samples = stored
+    problem: Problem = stored
     if stored_weights is not None and not stored_weights.all():
         problem = stored.take(torch.from_numpy(np.flatnonzero(stored_weights)))
     estimator._fit_problem(problem)

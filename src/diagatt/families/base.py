@@ -1,4 +1,4 @@
-"""The contract of a response distribution: link, loss and derivatives, dispersion, valid responses."""
+"""The contract of a response distribution: link, loss, dispersion, valid responses."""
 
 from __future__ import annotations
 

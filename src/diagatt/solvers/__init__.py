@@ -1,8 +1,8 @@
 """Solvers: ways to fit diagonalized attention.
 
 A solver is an object with parameters of its own, `Gradient(rank=2)`, so that `clone`, `repr` and a
-grid search over ``solver__rank`` work; the names "auto", "likelihood", "gradient" … stand for solvers
-with default parameters.
+grid search over ``solver__rank`` work; the names "auto", "likelihood", "gradient" … stand for
+solvers with default parameters.
 """
 
 from diagatt.solvers.auto import Auto

@@ -26,8 +26,8 @@ logger = logging.getLogger(__name__)
 
 # Below this many samples a held-out part says too little.
 SMALL_SAMPLE = 500
-# Samples that the contestants train on, and at most that they are compared on (an eighth of the data,
-# if that is less).
+# Samples that the contestants train on, and at most that they are compared on (an eighth of the
+# data, if that is less).
 CONTEST_SAMPLES, HELD_OUT_SAMPLES = 4000, 20_000
 
 _SEVERAL_SOLVERS = Rule(

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.parameters import Rule
-from diagatt.scores import ScoreForm, get_score_form
+from diagatt.scores import SCORE_FORMS, ScoreForm
 from diagatt.solvers.checkpoint import Checkpoint
 from diagatt.solvers.problem import Problem
 
@@ -34,7 +34,7 @@ class Model:
     """
 
     n_heads: int = 1
-    score_form: ScoreForm = get_score_form("affine")
+    score_form: ScoreForm = SCORE_FORMS["affine"]
     coupling: str = "distinct"
     ridge: float = 1.0
 

@@ -207,7 +207,7 @@ class Samples:
         return self.take(torch.from_numpy(chosen).to(self.device))
 
     def drop_rows(self, share: float, generator: torch.Generator, least: int = 1) -> Samples:
-        """Drop each row with probability `share`; every sample keeps at least `least` of its rows."""
+        """Drop each row with probability `share`; every sample keeps at least `least` rows."""
         chance = torch.rand(len(self.values), 1, generator=generator).to(self.device)[:, 0]
         sample = sample_of_row(self.offsets)
         best = chance.argsort(descending=True, stable=True)

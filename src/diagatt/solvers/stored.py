@@ -27,8 +27,8 @@ from diagatt.solvers.problem import Samples
 if TYPE_CHECKING:
     from diagatt.stores import RowStore, StoredPart
 
-# Shares of the store's memory: for samples that are taken from it, and for the window of shards in use
-# together with the one that is read meanwhile.
+# Shares of the store's memory: for samples that are taken from it, and for the window of shards in
+# use together with the one that is read meanwhile.
 TAKEN_SHARE, WINDOW_SHARE = 0.25, 0.5
 
 CPU = torch.device("cpu")

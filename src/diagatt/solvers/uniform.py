@@ -31,8 +31,8 @@ class Uniform(Solver):
         R, d, K = model.n_heads, problem.n_features, problem.n_outputs
         side = model.score_form.side(d)
         shapes = [(R, side, side), (R, d, K), (K,), (problem.n_covariates, K)]
-        kind = {"device": problem.device, "dtype": problem.dtype}
-        W, V, b, gamma = (torch.zeros(*shape, **kind) for shape in shapes)  # type: ignore[arg-type]
+        zero = torch.zeros((), device=problem.device, dtype=problem.dtype)
+        W, V, b, gamma = (zero.new_zeros(shape) for shape in shapes)
         how = {"score_form": model.score_form.name, "coupling": model.coupling}
         module = DiagonalAttention.with_parameters(W, None, V, b, gamma, **how)
         start_at_pooled(module, problem, model.ridge, R)

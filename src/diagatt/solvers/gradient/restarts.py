@@ -20,13 +20,15 @@ def average(modules: list[DiagonalAttention], problem: Problem) -> DiagonalAtten
     orders = [_matching_order(first, module, problem) for module in modules]
     pairs = list(zip(modules, orders, strict=True))
     factors = [f for f in (m.small_factors for m in modules) if f is not None]  # all or none
+    key: torch.Tensor | None = None
     if factors:  # M·R matrices of D² would be large
-        both = [(query[o], key[o]) for (query, key), o in zip(factors, orders, strict=True)]
-        scoring = [torch.cat(side) for side in zip(*both, strict=True)]
+        query = torch.cat([f[0][o] for f, o in zip(factors, orders, strict=True)])
+        key = torch.cat([f[1][o] for f, o in zip(factors, orders, strict=True)])
     else:
-        scoring = [torch.cat([m.query_key.matrix()[o] for m, o in pairs]), None]
+        query = torch.cat([m.query_key.matrix()[o] for m, o in pairs])
     return DiagonalAttention.with_parameters(
-        *scoring,
+        query,
+        key,
         torch.cat([m.value[o] for m, o in pairs]) / M,
         torch.stack([m.intercept for m in modules]).mean(dim=0),
         torch.stack([m.covariate for m in modules]).mean(dim=0),

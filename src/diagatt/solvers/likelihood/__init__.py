@@ -52,7 +52,7 @@ class Likelihood(Solver):
     --------
     >>> from diagatt import DiagAttRegressor
     >>> from diagatt.solvers import Likelihood
-    >>> DiagAttRegressor(solver=Likelihood(covariance="diagonal")).get_params()["solver__covariance"]
+    >>> DiagAttRegressor(solver=Likelihood("diagonal")).get_params()["solver__covariance"]
     'diagonal'
     """
 
@@ -131,13 +131,13 @@ class Likelihood(Solver):
 @torch.no_grad()
 def _module(latent: LatentRows, problem: Problem, model: Model) -> DiagonalAttention:
     """Return the fitted model as ordinary parameters of diagonalized attention."""
-    response, kind = latent.response, {"device": problem.device, "dtype": problem.dtype}
+    response, like = latent.response, (problem.device, problem.dtype)
     return DiagonalAttention.with_parameters(
-        latent.rows.query_key(model.score_form).to(**kind),
+        latent.rows.query_key(model.score_form).to(*like),
         None,
-        response.value.to(**kind),
-        response.shared[0].to(**kind),
-        response.shared[1:].to(**kind),
+        response.value.to(*like),
+        response.shared[0].to(*like),
+        response.shared[1:].to(*like),
         score_form=model.score_form.name,
         coupling=model.coupling,
     )

@@ -19,7 +19,9 @@ ACTIVE_FLOOR = 1e-4
 
 
 def oas_intensity(S: Tensor, n: float) -> float:
-    r"""Return the oracle-approximating shrinkage towards (tr S/d)·I (Chen, Wiesel, Eldar and Hero, 2010).
+    r"""Return the oracle-approximating shrinkage towards (tr S/d)·I.
+
+    By Chen, Wiesel, Eldar and Hero (2010):
 
     .. math:: α = \min\Bigl\{1, \frac{(1-2/d)\,\mathrm{tr}\,S² + \mathrm{tr}²S}
               {(n+1-2/d)(\mathrm{tr}\,S² - \mathrm{tr}²S/d)}\Bigr\}
