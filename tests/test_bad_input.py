@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from diagatt.solvers.training import DivergedError
 from sklearn.exceptions import NotFittedError
 
 from diagatt import DiagAttClassifier, DiagAttRegressor, RaggedRows
-from diagatt.solvers.training import DivergedError
 
 # Short fits need not find a row; what is tested here is something else.
 pytestmark = pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning")
