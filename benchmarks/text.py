@@ -61,11 +61,11 @@ def print_tokens(folder: Path) -> None:
 
 def run_throughput(rounds: int) -> None:
     """Embed 3,000 comments by a bare loop, by TextRows, and from the cache; best of rounds."""
+    from diagatt.kinds.text.language_model import load_language_model
     from diagatt.text import TextRows
-    from diagatt.text.backends import load_backend
 
     texts = uci_sentiment().texts
-    backend = load_backend("minilm")
+    backend = load_language_model("minilm")
     best = {"bare": np.inf, "TextRows": np.inf, "TextRows, filling the cache": np.inf}
     best["from the cache"] = np.inf
     for _ in range(rounds):  # interleaved: whatever else the machine does hits all alike
@@ -166,22 +166,19 @@ def run_ablation(preset: str) -> None:
 
 def text_variant(name: str, n_samples: int) -> tuple[Any, Any]:
     """Rows and estimator of a variant of "text"."""
-    from diagatt import DiagAttClassifier
-    from diagatt.text import TextRows
-    from diagatt.text.presets import text_settings
+    from diagatt.text import TextRows, text_estimator
 
-    settings = {**text_settings(n_samples), "n_restarts": 6, **VARIANTS["text"][name]}
+    settings = {"n_restarts": 6, "random_state": 0, **VARIANTS["text"][name]}
     rows = TextRows(layers=settings.pop("layers", "joined"), cache=CACHE)
-    return rows, DiagAttClassifier(**settings, random_state=0)
+    return rows, text_estimator(n_samples, **settings)
 
 
 def keyword_variant(name: str, n_samples: int) -> tuple[Any, Any]:
     """Rows and estimator of a variant of "keyword"."""
-    from diagatt.text import TextRows
-    from diagatt.text.presets import keyword_blend
+    from diagatt.text import TextRows, text_estimator
 
     settings = dict(VARIANTS["keyword"][name])
-    blend = keyword_blend(n_samples).set_params(random_state=0)
+    blend = text_estimator(n_samples, preset="keyword").set_params(random_state=0)
     members, steps = settings.pop("members", (0, 1, 2)), settings.pop("steps", 1)
     for _, member, _ in blend.members[1:]:
         member.set_params(max_epochs=round(member.max_epochs * steps), **settings)

@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from diagatt import cli
+from diagatt.commands import cli
 from diagatt.families import FAMILIES
 from diagatt.studies import STUDIES
 

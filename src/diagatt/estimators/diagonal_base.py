@@ -113,9 +113,9 @@ class _DiagAtt(DiagonalReading):
 
         Parameters
         ----------
-        name : {"paper", "text", "keyword", "keyword-layer"}
-            "paper" trains as the paper does (supplement S7.1 and S7.2); "text" is for rows of
-            words, the others for texts in which a single word decides (docs/text.md).
+        name : {"paper"}
+            "paper" trains as the paper does (supplement S7.1 and S7.2). For texts, see
+            `diagatt.text.text_estimator`.
 
         Examples
         --------

@@ -9,6 +9,7 @@ import numpy as np
 from diagatt.report.packing import halves, integers, kept_rows
 from diagatt.report.payload import data_uris, utf16_spans
 from diagatt.report.samples import Samples
+from diagatt.report.top import DRAWINGS
 
 __all__ = ["contents"]
 
@@ -84,7 +85,7 @@ def _payload(samples: Samples) -> dict[str, Any]:
 
 def _most_rows(samples: Samples, used: int) -> int:
     """Rows that fit beside what is used: two halves a head, a number, and a span or a box."""
-    bytes_a_row = 4 * samples.weights.shape[1] + {"text": 8, "image": 10, "rows": 2}[samples.kind]
+    bytes_a_row = 4 * samples.weights.shape[1] + DRAWINGS[samples.kind].row_bytes
     return int(max(ROW_BYTES, PAGE_BYTES - used) * 3 / 4 / bytes_a_row)
 
 

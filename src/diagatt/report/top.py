@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from diagatt.report.samples import Samples
 
-__all__ = ["groups", "top_features", "top_patches", "top_words"]
+__all__ = ["DRAWINGS", "groups", "top_features", "top_patches", "top_words"]
 
 MOST = 12  # entries a group
 MOST_GROUPS = 8
@@ -29,7 +31,7 @@ def groups(samples: Samples) -> list[tuple[str, np.ndarray]]:
     return [(name, inside) for name, inside in named if inside.any()]
 
 
-def top_words(samples: Samples) -> list[dict[str, Any]]:
+def top_words(samples: Samples, *_: Any) -> list[dict[str, Any]]:
     """Words whose mean weight in a group most exceeds that in all other samples.
 
     With ``m_g(w)`` the weight (mean over heads) of word w in the samples of group g, divided by
@@ -53,7 +55,7 @@ def top_words(samples: Samples) -> list[dict[str, Any]]:
     return found
 
 
-def top_patches(samples: Samples) -> list[dict[str, Any]]:
+def top_patches(samples: Samples, *_: Any) -> list[dict[str, Any]]:
     """The surest located patches of each group, by sample and packed row."""
     posterior, found = samples.posterior, []
     surest = posterior.argmax(axis=1)  # (n,) head
@@ -103,3 +105,23 @@ def _word(text: str) -> str:
     """Lower case without the punctuation around it; punctuation alone stays."""
     text = text.strip().lower()
     return text.strip(".,;:!?\"'()[]{}…“”‘’") or text
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """One way in which the page draws rows.
+
+    ``top(samples, values, feature_names)`` lists what located rows have in common; a row takes
+    ``row_bytes`` besides its weights and scores.
+    """
+
+    top: Callable[..., list[dict[str, Any]]]
+    row_bytes: int
+
+
+#: By what a row is: a span of a text, a patch of an image, or nothing but its features.
+DRAWINGS = {
+    "text": Drawing(top_words, 8),
+    "image": Drawing(top_patches, 10),
+    "rows": Drawing(top_features, 2),
+}
