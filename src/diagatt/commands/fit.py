@@ -74,18 +74,18 @@ def fit(
         model = kind.model(classes, len(train), changed, seed, **own)
         processes = f", {group.size} processes" if group.size > 1 else ""
         console.print(f"{type(model).__name__}: {len(train)} samples from {data}{processes}")
-        state = None
         if kind.in_passes:
-            state = StateFile(checkpoint or output.with_name(output.name + ".checkpoint"))
-            model.set_params(checkpoint=str(state.path), verbose=group.rank == 0)
+            state = checkpoint or output.with_name(output.name + ".checkpoint")
+            before = _version(state)
+            model.set_params(checkpoint=str(state), verbose=group.rank == 0)
         kind.fit(model, train)
         if group.rank > 0:
             return
-        if state is not None:
+        if kind.in_passes:
             model.set_params(checkpoint=None)
         save_model(model, output, inputs.columns)
-        if state is not None:
-            state.remove()
+        if kind.in_passes and _version(state) != before:  # this fit wrote it
+            state.unlink()
         if held_out is not None:
             said = ", ".join(f"{name} {x:.4f}" for name, x in scores(model, held_out).items())
             console.print(f"on {len(held_out)} samples held out: {said}")
@@ -111,18 +111,7 @@ def _are_classes(y: Any, family: str) -> bool:
     return y.dtype.kind in "OUSb" or (y.dtype.kind in "iu" and len(np.unique(y)) <= MAX_CLASSES)
 
 
-class StateFile:
-    """A file in which a fit keeps its state, which is removed only if this fit wrote it."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self._before = path, self._version(path)
-
-    def remove(self) -> None:
-        """Delete the file if it is not the one that was there before."""
-        if self._version(self.path) != self._before:
-            self.path.unlink(missing_ok=True)
-
-    @staticmethod
-    def _version(path: Path) -> tuple[int, int] | None:
-        found = path.stat() if path.exists() else None
-        return None if found is None else (found.st_ino, found.st_mtime_ns)
+def _version(path: Path) -> tuple[int, int] | None:
+    """Return what changes when a file is written anew; None if it is not there."""
+    found = path.stat() if path.exists() else None
+    return None if found is None else (found.st_ino, found.st_mtime_ns)

@@ -29,11 +29,7 @@ Covariates = Annotated[
 class WithKinds:
     """A command whose ``**asked`` are the options of all kinds that are registered when it runs.
 
-    Parameters
-    ----------
-    command : function
-    makes_rows : bool
-        Whether to leave out settings that have nothing to do with making rows.
+    With `makes_rows`, settings that have nothing to do with making rows are left out.
     """
 
     def __init__(self, command: Callable, makes_rows: bool = False) -> None:
@@ -48,20 +44,16 @@ class WithKinds:
     def __signature__(self) -> inspect.Signature:
         (first, *others, _) = inspect.signature(self.command, eval_str=True).parameters.values()
         columns = [_parameter(o, metavar="COLUMN") for k in KINDS.values() for o in k.columns]
-        settings = [
-            _parameter(o)
-            for k in KINDS.values()
-            for o in k.settings
-            if o.makes_rows or not self.makes_rows
-        ]
-        parameters = [first, *columns, *others, *settings]
+        settings = [o for k in KINDS.values() for o in k.settings]
+        chosen = [_parameter(o) for o in settings if o.makes_rows or not self.makes_rows]
+        parameters = [first, *columns, *others, *chosen]
         keyword = inspect.Parameter.KEYWORD_ONLY
         return inspect.Signature([p.replace(kind=keyword) for p in parameters])
 
 
 def _parameter(option: Option, metavar: str | None = None) -> inspect.Parameter:
     info = typer.Option(help=option.help, min=option.min, metavar=metavar)
-    annotation: Any = Annotated[option.type, info]  # type: ignore[name-defined]
+    annotation: Any = Annotated[option.type, info]
     keyword = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(option.name, keyword, default=option.default, annotation=annotation)
 

@@ -143,10 +143,9 @@ def _prepare_folder(folder: Path, names: list[str]) -> None:
             f"{folder} holds {min(foreign)}, which diagatt predict did not write: name a new or "
             "empty folder."
         )
+    for name in set(before) - set(names):
+        (folder / name).unlink(missing_ok=True)
     if before != names:
-        write_atomically(manifest, json.dumps({"parts": sorted({*before, *names})}).encode())
-        for name in set(before) - set(names):
-            (folder / name).unlink(missing_ok=True)
         write_atomically(manifest, json.dumps({"parts": names}).encode())
 
 

@@ -14,19 +14,10 @@ __all__ = ["Answers", "answer"]
 
 @dataclass(frozen=True)
 class Answers:
-    """Answers of a fitted estimator, each computed when it is first asked for.
+    """Answers of a fitted estimator, each computed when it is first asked for."""
 
-    Attributes
-    ----------
-    estimator : fitted estimator of rows
-    prepared : any
-        The inputs with their rows, as the model's `prepare` returned them.
-    rows : RaggedRows
-    covariates : array of shape (n, q), or None
-    """
-
-    estimator: Any
-    prepared: Any
+    estimator: Any  # of rows
+    prepared: Any  # the inputs with their rows, as `prepare` of a model returned them
     rows: Any
     covariates: Any = None
 

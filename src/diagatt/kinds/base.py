@@ -33,17 +33,9 @@ class Option:
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of a table mean what; model files keep them, so that they are given once.
+    """Which columns of a table mean what; model files keep them, so that they are given once."""
 
-    Attributes
-    ----------
-    asked : dict
-        Column by the option that named it, such as ``{"text": "review"}``.
-    target : str, optional
-    covariates, features : tuples of str
-    """
-
-    asked: Mapping[str, str] = field(default_factory=dict)
+    asked: Mapping[str, str] = field(default_factory=dict)  # by option: {"text": "review"}
     target: str | None = None
     covariates: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
@@ -64,26 +56,14 @@ class Columns:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Samples of a file.
-
-    Attributes
-    ----------
-    kind : Kind
-    X : RaggedRows, list of str, list of paths, RowStore, …
-    y : array of shape (n,), or None
-    covariates : array of shape (n, q), or None
-    ids : sequence
-        Names of the samples.
-    columns : Columns
-        Including what was found out while reading.
-    """
+    """Samples of a file."""
 
     kind: Kind
-    X: Any
-    y: np.ndarray | None
-    covariates: np.ndarray | None
-    ids: Sequence[Any]
-    columns: Columns = field(default_factory=Columns)
+    X: Any  # RaggedRows, list of str, list of paths, RowStore, …
+    y: np.ndarray | None  # (n,)
+    covariates: np.ndarray | None  # (n, q)
+    ids: Sequence[Any]  # names of the samples
+    columns: Columns = field(default_factory=Columns)  # with what was found out while reading
 
     def __len__(self) -> int:
         return len(self.X)
@@ -96,30 +76,19 @@ class Inputs:
 
 
 class Kind:
-    """One kind of input; a subclass registers itself in `KINDS` and overrides what differs.
-
-    Attributes
-    ----------
-    name : str
-    columns : tuple of Option
-        Options that name the column of a table which holds the samples.
-    settings : tuple of Option
-        Further options of ``diagatt fit``, passed on to `model` (and, if they make rows, to
-        `transformer`).
-    home, models : str, tuple of str
-        Module of the classes of saved models that only this kind knows, and their names.
-    payload : str, optional
-        Name under which a store keeps the inputs.
-    in_passes : bool
-        Whether samples lie on disk in parts, which several processes may share.
-    """
+    """One kind of input; a subclass registers itself in `KINDS` and overrides what differs."""
 
     name: ClassVar[str]
+    # Options that name the column of a table which holds the samples.
     columns: ClassVar[tuple[Option, ...]] = ()
+    # Options of `diagatt fit` for `model`, and of `diagatt store write` for `transformer`.
     settings: ClassVar[tuple[Option, ...]] = ()
+    # Module and names of the classes of saved models that only this kind knows.
     home: ClassVar[str] = ""
     models: ClassVar[tuple[str, ...]] = ()
+    # Name under which a store keeps the inputs.
     payload: ClassVar[str | None] = None
+    # Whether samples lie on disk in parts, which several processes may share.
     in_passes: ClassVar[bool] = False
 
     def __init_subclass__(cls, **keywords: Any) -> None:

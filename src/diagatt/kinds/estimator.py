@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,12 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from diagatt.estimators.known import known, restored
 from diagatt.modelfile import ModelFileError
-from diagatt.persistence import (
-    FORMAT_VERSION,
-    SavedToFile,
-    check_document,
-    to_json,
-)
+from diagatt.persistence import FORMAT_VERSION, SavedToFile, check_document, to_json
 from diagatt.ragged import RaggedRows
 
 __all__ = ["KindClassifier", "KindEstimator", "inner_has"]
@@ -37,36 +32,20 @@ def inner_has(name: str) -> Any:
 class KindEstimator(SavedToFile, BaseEstimator):
     """Base of the estimators of texts and images.
 
-    A subclass says how inputs become rows (`prepare`, `_fit_rows`), which estimator is the
-    default, and what else a file must hold.
+    A subclass has `prepare`, which returns inputs with their `rows` as the estimator sees them;
+    `_fit_rows`, which learns what that needs and returns rows; `_default_estimator(n_samples)`; and
+    `_rows_document` and `_restore_rows`, which say in JSON what `_fit_rows` has learned.
     """
 
     estimator: Any
     random_state: Any
     estimator_: Any
+    prepare: Callable[[Any], Any]
+    _fit_rows: Callable[[Any], RaggedRows]
+    _default_estimator: Callable[[int], Any]
+    _rows_document: Callable[[], dict[str, Any]]
+    _restore_rows: Callable[[Mapping[str, Any], Any], None]
     _steps: ClassVar[tuple[str, ...]] = ("estimator",)  # parameters that are estimators themselves
-
-    # ------------------------------------------------------------------ for subclasses
-
-    def prepare(self, inputs: Any) -> Any:
-        """Return the inputs with their `rows`, as the estimator sees them."""
-        raise NotImplementedError
-
-    def _fit_rows(self, inputs: Any) -> RaggedRows:
-        """Learn what making rows needs, and make them."""
-        raise NotImplementedError
-
-    def _default_estimator(self, n_samples: int) -> Any:
-        raise NotImplementedError
-
-    def _rows_document(self) -> dict[str, Any]:
-        """Return what `_restore_rows` needs, as JSON can hold it."""
-        raise NotImplementedError
-
-    def _restore_rows(self, document: Mapping[str, Any], path: Any) -> None:
-        raise NotImplementedError
-
-    # ------------------------------------------------------------------ fitting and predicting
 
     def fit(self, inputs: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> Self:
         """Make rows of the inputs and fit the estimator to them.
@@ -102,8 +81,6 @@ class KindEstimator(SavedToFile, BaseEstimator):
         given = {} if covariates is None else {"covariates": covariates}
         return getattr(self.estimator_, method)(self.rows(inputs), **given)
 
-    # ------------------------------------------------------------------ files
-
     def to_document(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Return tensors and JSON document of the fitted estimator."""
         check_is_fitted(self)
@@ -114,12 +91,13 @@ class KindEstimator(SavedToFile, BaseEstimator):
             )
         tensors, inner = self.estimator_.to_document()
         own = {k: v for k, v in self.get_params(deep=False).items() if k not in self._steps}
+        own = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in own.items()}
         document = {
             "kind": "pipeline",
             "format": FORMAT_VERSION,
             "diagatt": inner["diagatt"],
             "class": type(self).__name__,
-            "parameters": {name: to_json(name, _as_list(value)) for name, value in own.items()},
+            "parameters": {name: to_json(name, value) for name, value in own.items()},
             "rows": self._rows_document(),
             "estimator": inner,
             "estimator_is_default": self.estimator is None,
@@ -169,7 +147,3 @@ class KindClassifier(ClassifierMixin):
     def decision_function(self, inputs: Any, covariates: Any = None) -> np.ndarray:
         """Return linear predictors: (n,) for two classes, else (n, n_classes)."""
         return self._ask("decision_function", inputs, covariates)
-
-
-def _as_list(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.ndarray) else value

@@ -1,18 +1,4 @@
-"""Files of samples, and files of models with the columns that they were fitted to.
-
-========================================  ========================================
-file                                      what a sample is
-========================================  ========================================
-Parquet, Feather; ``--rows column``       a cell that holds a list of rows
-any table; ``--sample column``            the lines with the same id, one per row
-NPZ                                       ``X`` (n, p, d), or ``values``, ``offsets``
-any table; ``--text column``              the words of a text
-any table; ``--image column``             the patches of the image at a path
-a folder that ``diagatt store`` wrote     a sample of the store
-========================================  ========================================
-
-Tables are CSV, TSV, JSONL, Parquet or Feather.
-"""
+"""Files of samples, and files of models with the columns that they were fitted to."""
 
 from __future__ import annotations
 
@@ -21,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from diagatt.kinds import KINDS, Columns, Inputs, Kind
+from diagatt.kinds import KINDS, Columns, Inputs
 
 if TYPE_CHECKING:
     from diagatt.kinds.tables import Table
@@ -32,17 +18,7 @@ __all__ = ["load_model", "read_inputs", "save_model"]
 def read_inputs(
     path: Path, columns: Columns, *, need_target: bool = False, memory: float = 1024
 ) -> Inputs:
-    """Read the samples of a file.
-
-    Parameters
-    ----------
-    path : Path
-    columns : Columns
-    need_target : bool
-        Whether a file without responses is an error.
-    memory : float
-        MiB that the rows of a store may take in memory.
-    """
+    """Read the samples of a file; `memory` are MiB that the rows of a store may take."""
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist.")
     for kind in KINDS.values():
@@ -59,12 +35,14 @@ def read_inputs(
         what = f"has no column {columns.target!r}" if columns.target else "needs --target COLUMN"
         raise ValueError(f"{path} {what}: the response must be known here.")
     columns = columns if columns.asked else replace(columns, asked=_guess(table))
-    kind = _owner(columns)
+    if len(columns.asked) > 1:
+        raise ValueError(f"give one of {', '.join('--' + o for o in columns.asked)}, not several.")
+    owners = {option.name: kind for kind in KINDS.values() for option in kind.columns}
     for name in (*columns.asked.values(), *columns.covariates, *columns.features):
         table.column(name)
     if len(table) == 0:
         raise ValueError(f"{path} has no lines.")
-    return kind.read(table, columns)
+    return owners[next(iter(columns.asked))].read(table, columns)
 
 
 def _guess(table: Table) -> dict[str, str]:
@@ -76,14 +54,6 @@ def _guess(table: Table) -> dict[str, str]:
         f"{table.name}: say what a sample is, with {', '.join(others)} or {last} COLUMN; the "
         f"columns are {', '.join(table.names)}."
     )
-
-
-def _owner(columns: Columns) -> Kind:
-    """Return the kind whose option was given."""
-    if len(columns.asked) > 1:
-        raise ValueError(f"give one of {', '.join('--' + o for o in columns.asked)}, not several.")
-    owners = {option.name: kind for kind in KINDS.values() for option in kind.columns}
-    return owners[next(iter(columns.asked))]
 
 
 def save_model(model: Any, path: Path, columns: Columns) -> None:

@@ -92,13 +92,9 @@ class _ImageEstimator(KindEstimator):
         return self.estimator_.locate(rows)
 
     def boxes(self, images: Any) -> np.ndarray:
-        """Return the patch of interest of each head in pixels: top, left, bottom, right.
+        """Return the patch of interest of each head, (n, n_heads, 4): top, left, bottom, right.
 
-        Returns
-        -------
-        array of shape (n, n_heads, 4)
-            Bottom and right are exclusive: ``image[top:bottom, left:right]`` is the patch. -1 where
-            an estimator names fewer rows.
+        ``image[top:bottom, left:right]`` is the patch; -1 where an estimator names fewer rows.
         """
         prepared = self.prepare(images)
         return prepared.boxes(self.estimator_.locate(prepared.rows))

@@ -24,17 +24,10 @@ MAX_TOTAL_PIXELS = 1_000_000_000  # 4 GB of grey rows
 
 @dataclass(frozen=True)
 class ImageFiles:
-    """Image files and their responses.
-
-    Attributes
-    ----------
-    images : list of Path
-        `PatchRows` and the estimators take them as they are and decode one at a time.
-    y : array of shape (n,) or None
-    """
+    """Image files, which `PatchRows` and the estimators take as they are, and their responses."""
 
     images: list[Path]
-    y: np.ndarray | None
+    y: np.ndarray | None  # (n,)
 
 
 def read_folder(

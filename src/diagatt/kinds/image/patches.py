@@ -126,10 +126,6 @@ class PatchRows(TransformerMixin, BaseEstimator):
         weights : sequence of arrays of shape (p_i,) or (p_i, n_heads)
             Such as `attention` of an estimator returns.
         images : the images, or their (height, width)
-
-        Returns
-        -------
-        list of arrays of shape (H_i, W_i) or (H_i, W_i, n_heads)
         """
         if len(weights) != len(images):
             raise ValueError(f"{len(weights)} sets of weights for {len(images)} images.")
@@ -217,7 +213,7 @@ class PatchRows(TransformerMixin, BaseEstimator):
 
 
 def columns_as_rows(images: Any) -> RaggedRows:
-    """Turn every column of an image into one row: which column matters?
+    """Turn every column of an image into one row, to find the column that matters.
 
     This is R with patches of full height and one pixel's width. Fortran-ordered images, or
     transposed views of an (n, W, H) array, are not copied.

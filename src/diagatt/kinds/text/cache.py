@@ -37,15 +37,7 @@ class Embedded:
 
 
 class EmbeddingCache:
-    """Embedded texts of one model and one way to make rows.
-
-    Parameters
-    ----------
-    folder : path
-        Shared by all models and settings.
-    setting : dict
-        Everything but the text that decides the rows: the model's fingerprint, layers, merging.
-    """
+    """Embedded texts in a folder, under a setting: all but the text that decides the rows."""
 
     def __init__(self, folder: Any, setting: dict[str, Any]) -> None:
         self.path = Path(folder).expanduser() / FILE
@@ -99,7 +91,4 @@ class EmbeddingCache:
 
 
 def _checksum(cut: int, vectors: bytes, spans: bytes) -> bytes:
-    digest = hashlib.blake2b(cut.to_bytes(8), digest_size=16)
-    digest.update(vectors)
-    digest.update(spans)
-    return digest.digest()
+    return hashlib.blake2b(b"".join([cut.to_bytes(8), vectors, spans]), digest_size=16).digest()

@@ -90,13 +90,7 @@ class EmbeddedTexts:
         )
 
     def weighted(self, weights: Sequence[np.ndarray]) -> list[list[WordWeight]]:
-        """Return every word with its weight, head after head, text by text.
-
-        Parameters
-        ----------
-        weights : list of arrays of shape (p_i, n_heads)
-            As `attention` of the estimators returns them.
-        """
+        """Return every word with its weight in `attention`, head after head, text by text."""
         result = []
         for i, own in enumerate(weights):
             places = [(head, row) for head in range(own.shape[1]) for row in range(len(own))]
@@ -106,14 +100,9 @@ class EmbeddedTexts:
     def located(
         self, rows: np.ndarray, weights: Sequence[np.ndarray] | None = None
     ) -> list[list[WordWeight]]:
-        """Return the located words of every text.
+        """Return the words of the rows that `locate` named, (n_texts, n_located); -1 is none.
 
-        Parameters
-        ----------
-        rows : int array of shape (n_texts, n_located)
-            As `locate` of the estimators returns them; -1 where there is none.
-        weights : list of arrays of shape (p_i, n_located), optional
-            Attention; without it the weights are NaN.
+        Their weights are those of `attention`, NaN without.
         """
         result = []
         for i, chosen in enumerate(rows.tolist()):
@@ -142,7 +131,6 @@ def top_words(
         As `TextClassifier.locate` or `EmbeddedTexts.located` return them.
     labels : array of shape (n_texts,)
     k : int
-        Words per label.
 
     Returns
     -------

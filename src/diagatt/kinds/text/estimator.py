@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from diagatt.estimators import DiagAttClassifier, DiagAttRegressor
+from diagatt.kinds.answers import answer
 from diagatt.kinds.estimator import KindClassifier, KindEstimator, inner_has
 from diagatt.kinds.text.embedded import EmbeddedTexts, WordWeight, top_words
 from diagatt.kinds.text.presets import text_estimator
@@ -54,19 +55,12 @@ class _TextEstimator(KindEstimator):
         return embedded.weighted(self.estimator_.attention(embedded.rows))
 
     def locate(self, texts: Any) -> list[list[WordWeight]]:
-        """Return the words behind the predictions, one per head.
+        """Return the words behind the predictions, one per head, ``text[w.start:w.stop]``.
 
-        Returns
-        -------
-        list of lists of WordWeight
-            ``text[w.start:w.stop] == w.word``. The weight is the attention that the head pays to
-            it, NaN if the estimator has none.
+        The weight is the attention that the head pays to the word, NaN if the estimator has none.
         """
-        embedded = self.prepare(texts)
-        rows = self.estimator_.locate(embedded.rows)
-        has_attention = hasattr(self.estimator_, "attention")
-        weights = self.estimator_.attention(embedded.rows) if has_attention else None
-        return embedded.located(rows, weights)
+        found = answer(self, texts)
+        return found.prepared.located(found.located, found.weights)
 
     def _default_estimator(self, n_samples: int) -> Any:
         return text_estimator(n_samples, self._inner, self.preset)
@@ -133,12 +127,7 @@ class TextClassifier(KindClassifier, _TextEstimator):
     def top_words(self, texts: Any, y: Any, k: int = 10) -> dict[Any, list[tuple[str, int]]]:
         """Return the k words located most often in the texts of each class (Table 3).
 
-        Parameters
-        ----------
-        texts : list of str
-        y : array of shape (n_texts,)
-            Classes to sort the words by: the true ones, or the predicted ones.
-        k : int
+        `y` are the classes to sort by: the true ones, or the predicted ones.
         """
         return top_words(self.locate(texts), y, k)
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from diagatt.kinds.text.words import trim_spans
 
@@ -54,16 +55,12 @@ class LanguageModel:
 
 @dataclass(frozen=True)
 class Tokens:
-    """Pieces of one text.
+    """Pieces of one text."""
 
-    ``ids`` includes special pieces; ``kept`` are the positions of those that stand for characters
-    of the text, ``spans`` (n_pieces, 2) those characters, ``n_cut`` counts pieces beyond the limit.
-    """
-
-    ids: list[int]
-    kept: np.ndarray
-    spans: np.ndarray
-    n_cut: int = 0
+    ids: list[int]  # special pieces included
+    kept: np.ndarray  # positions of pieces that stand for characters of the text
+    spans: np.ndarray  # those characters, (n_kept, 2)
+    n_cut: int = 0  # pieces beyond the limit
 
 
 # ---------------------------------------------------------------------- finding and loading
@@ -158,12 +155,9 @@ def _hub_folder(name: str) -> Path:
     from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
 
     advice = "check the name, give a directory, or use model='minilm', which needs no network."
+    wanted, others = list(_PATTERNS), list(_OTHER_FORMATS)
     try:
-        return Path(
-            snapshot_download(
-                name, allow_patterns=list(_PATTERNS), ignore_patterns=list(_OTHER_FORMATS)
-            )
-        )
+        return Path(snapshot_download(name, allow_patterns=wanted, ignore_patterns=others))
     except (HFValidationError, RepositoryNotFoundError) as error:
         raise ValueError(
             f"unknown model {name!r}: no such directory, and no such model on the Hugging Face "
@@ -245,15 +239,12 @@ def hidden_vectors(
     language_model: LanguageModel, batch: list[Tokens], layers: list[int]
 ) -> list[np.ndarray]:
     """Return vectors of every text's kept pieces, layers side by side, (n_pieces, d) each."""
-    longest = max(len(tokens.ids) for tokens in batch)
-    ids = torch.full((len(batch), longest), language_model.tokenizer.pad_token_id or 0)
-    mask = torch.zeros(len(batch), longest, dtype=torch.long)
-    for i, tokens in enumerate(batch):
-        ids[i, : len(tokens.ids)] = torch.tensor(tokens.ids)
-        mask[i, : len(tokens.ids)] = 1
-    device = language_model.model.device
+    ids = [torch.tensor(tokens.ids, device=language_model.model.device) for tokens in batch]
+    padding = float(language_model.tokenizer.pad_token_id or 0)
     output = language_model.model(
-        input_ids=ids.to(device), attention_mask=mask.to(device), output_hidden_states=True
+        input_ids=pad_sequence(ids, batch_first=True, padding_value=padding),
+        attention_mask=pad_sequence([torch.ones_like(own) for own in ids], batch_first=True),
+        output_hidden_states=True,
     )
     hidden = [output.hidden_states[layer].float().cpu().numpy() for layer in layers]
     return [
