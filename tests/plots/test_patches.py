@@ -8,7 +8,11 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+<<<<<<<< HEAD:tests/plots/test_patches.py
 from diagatt import DiagAttClassifier, plots
+========
+from diagatt import DiagAttClassifier
+>>>>>>>> kinds:tests/plots/test_images.py
 from diagatt.datasets.canvas import digit_canvas
 from diagatt.images import ImageClassifier, draw_attention, draw_coefficients
 from tests.plots.test_plots import BOXES, WEIGHTS
@@ -31,6 +35,17 @@ def test_patches_have_their_places_and_the_colour_of_their_head():
     assert len(plots.patches(np.zeros((2, 6)), BOXES, WEIGHTS, head=1).patches) == 3
     with pytest.raises(ValueError, match="head 2 does not exist"):
         plots.patches(np.zeros((2, 6)), BOXES, WEIGHTS, head=2)
+
+
+@pytest.fixture(scope="module")
+def canvases():
+    return digit_canvas(200, 2, size=32, seed=0)
+
+
+@pytest.fixture(scope="module")
+def fitted(canvases):
+    estimator = DiagAttClassifier(solver="likelihood", random_state=0)
+    return ImageClassifier((8, 8), estimator=estimator).fit(canvases[0].images, canvases[0].y)
 
 
 def rectangles(axis):
