@@ -8,11 +8,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-<<<<<<<< HEAD:tests/plots/test_patches.py
 from diagatt import DiagAttClassifier, plots
-========
-from diagatt import DiagAttClassifier
->>>>>>>> kinds:tests/plots/test_images.py
 from diagatt.datasets.canvas import digit_canvas
 from diagatt.images import ImageClassifier, draw_attention, draw_coefficients
 from tests.plots.test_plots import BOXES, WEIGHTS
