@@ -33,17 +33,6 @@ def test_patches_have_their_places_and_the_colour_of_their_head():
         plots.patches(np.zeros((2, 6)), BOXES, WEIGHTS, head=2)
 
 
-@pytest.fixture(scope="module")
-def canvases():
-    return digit_canvas(200, 2, size=32, seed=0)
-
-
-@pytest.fixture(scope="module")
-def fitted(canvases):
-    estimator = DiagAttClassifier(solver="likelihood", random_state=0)
-    return ImageClassifier((8, 8), estimator=estimator).fit(canvases[0].images, canvases[0].y)
-
-
 def rectangles(axis):
     return [p for p in axis.patches if isinstance(p, Rectangle)]
 

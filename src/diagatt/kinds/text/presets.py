@@ -115,4 +115,5 @@ def _build(estimator: type, n_texts: int, preset: dict[str, Any], changed: dict[
     settings["max_epochs"] = max(1, round(settings.pop("steps") / batches))
     for name in ("ridge", "score_ridge"):
         settings[name] *= n_texts
-    return estimator(**with_solver("gradient", {**settings, **changed}))
+    parameters = with_solver("gradient", {**settings, **changed})
+    return estimator(**{**parameters, "solver": changed.get("solver", parameters["solver"])})
