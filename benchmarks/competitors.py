@@ -33,12 +33,12 @@ PAPER = {
 
 def make(name: str, seed: int) -> Any:
     """Return the estimator of one line of the table."""
+    from diagatt.competitors.group_lasso import GroupLassoRegressor
+    from diagatt.competitors.mdsp import MDSPRegressor
+    from diagatt.competitors.standard import StdAttRegressor
+    from diagatt.competitors.two_step import TwoStepRegressor
     from diagatt.estimators.gated import GatedAttentionRegressor
-    from diagatt.estimators.group_lasso import GroupLassoRegressor
-    from diagatt.estimators.mdsp import MDSPRegressor
     from diagatt.estimators.pooled import PooledRegressor
-    from diagatt.estimators.standard import StdAttRegressor
-    from diagatt.estimators.two_step import TwoStepRegressor
 
     # The paper trains StdAtt without penalties.
     unpenalized = {"ridge": 0.0, "score_ridge": 0.0}
@@ -80,7 +80,7 @@ def measure(name: str, seed: int) -> dict[str, Any]:
         "rmse": rmse(test.y, model.predict(test.X, *shown)),
         "crlr": 100 * crlr(test.rows, model.locate(test.X, *shown)),
     }
-    chosen = {f"{key}_": getattr(model, f"{key}_") for key in model._grids}
+    chosen = {f"{key}_": getattr(model, f"{key}_") for key in model.grids}
     return result | {
         "seconds": time.perf_counter() - start,
         "fit_seconds": fitted - start,

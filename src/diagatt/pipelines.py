@@ -11,12 +11,13 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from diagatt.estimators.known import known, restored
 from diagatt.modelfile import ModelFileError
 from diagatt.persistence import (
     FORMAT_VERSION,
     SavedToFile,
     check_document,
+    registered,
+    restore,
     to_json,
 )
 from diagatt.ragged import RaggedRows
@@ -87,7 +88,7 @@ class RowsPipeline(SavedToFile, BaseEstimator):
     def to_document(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Tensors and JSON document of the fitted pipeline."""
         check_is_fitted(self)
-        if type(self.estimator_) not in known().values():
+        if type(self.estimator_) not in registered().values():
             raise TypeError(
                 f"{type(self.estimator_).__name__} cannot be saved: the estimator inside must be "
                 "one of diagatt's own."
@@ -123,7 +124,7 @@ class RowsPipeline(SavedToFile, BaseEstimator):
             for name, value in document["parameters"].items()
         }
         pipeline = cls(**parameters)
-        pipeline.estimator_ = restored(tensors, document["estimator"], path)
+        pipeline.estimator_ = restore(tensors, document["estimator"], path)
         if not document["estimator_is_default"]:
             pipeline.estimator = clone(pipeline.estimator_)
         pipeline._restore_rows(document["rows"], path)

@@ -84,5 +84,7 @@ def test_wide_problems_by_lbfgs_agree_with_newton(family, monkeypatch):
 
 
 def test_unknown_pool_is_refused():
-    with pytest.raises(ValueError, match="unknown pool 'median'"):
+    with pytest.raises(
+        ValueError, match=r"pool must be 'mean', 'max' or 'mean\+max', got 'median'"
+    ):
         PooledRegressor("median").fit(X, responses(X))

@@ -107,13 +107,13 @@ def save_model(model: Any, path: Path, columns: Columns) -> None:
 
 def load_model(path: Path) -> tuple[Any, Columns]:
     """Read any model of this library, and the columns it was fitted to."""
-    from diagatt import estimators, images, modelfile, text
+    from diagatt import competitors, estimators, images, modelfile, text
 
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist.")
     tensors, document = modelfile.read(path)
     name = str(document.get("class"))
-    for room in (estimators, text, images):
+    for room in (estimators, competitors, text, images):
         if name in room.__all__ and hasattr(getattr(room, name), "from_document"):
             model = getattr(room, name).from_document(tensors, document, path)
             return model, Columns.fromdict(document.get("columns", {}))

@@ -11,16 +11,14 @@ import torch
 from sklearn.utils import check_random_state
 
 from diagatt.attention.diagonal import DiagonalAttention, score_dimension
-from diagatt.estimators.base import validate_covariates
 from diagatt.estimators.criteria import unevenness
 from diagatt.estimators.diagonal_reading import DiagonalReading
 from diagatt.estimators.heads import fit_diagonal
 from diagatt.estimators.presets import get_preset
 from diagatt.estimators.settings import check_settings
-from diagatt.families import Family, check_response
+from diagatt.estimators.stored import check_given, counted_samples, is_small
 from diagatt.ragged import RaggedRows
-from diagatt.solvers.problem import Problem
-from diagatt.solvers.stored import AnyProblem
+from diagatt.solvers.stored import AnyProblem, StoredProblem
 from diagatt.stores import RowStore
 
 # Attention whose entropy is within this part of the uniform one points at nothing.
@@ -129,20 +127,42 @@ class _DiagAtt(DiagonalReading):
     def _estimator_type_name(cls) -> str:
         raise NotImplementedError
 
-    def _fit(self, rows: RaggedRows, y: np.ndarray, weights: np.ndarray, covariates: Any) -> None:
-        check_settings(self, rows)
-        family, n_outputs = self._fitted_family()
-        if len(rows) != len(y):
-            raise ValueError(f"X has {len(rows)} samples, y has {len(y)} responses.")
-        Z = validate_covariates(covariates, len(rows), expected=None)
-        problem = self._problem(family, rows, y, weights, Z, n_outputs)
-        check_response(family, problem.y)
-        if bool((problem.weights == 0).any()):
-            problem = problem.take(torch.nonzero(problem.weights)[:, 0])
-        self._fit_problem(problem)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, covariates: Any = None) -> Self:
+        """Fit to samples and their responses or classes.
 
-    def _encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
-        """Turn stored responses into numbers."""
+        Parameters
+        ----------
+        X : RaggedRows, list of (p_i, d) arrays, (n, p, d) array, (n, d) array, or RowStore
+            Samples. A 2-D array is n one-row samples, for which the model is a plain GLM. A
+            `diagatt.stores.RowStore` is fitted in passes over its shards, in bounded memory; it
+            holds its own responses, weights and covariates.
+        y : array of shape (n,)
+            Left out with a RowStore.
+        sample_weight : array of shape (n,), optional
+        covariates : array of shape (n, q), optional
+            Shared covariates z whose effect is added to the predictor.
+        """
+        return self._fit(X, y, sample_weight, covariates)
+
+    def _problem(self, X: Any, y: Any, sample_weight: Any, covariates: Any) -> AnyProblem:
+        if not isinstance(X, RowStore):
+            return super()._problem(X, y, sample_weight, covariates)
+        check_given(X, y=y, sample_weight=sample_weight, covariates=covariates)
+        encode = self._stored_encoder(X)
+        if is_small(X):
+            whole = X.take(np.arange(len(X)))
+            return super()._problem(whole.X, whole.y, whole.weights, whole.covariates)
+        self._note_features(X)
+        check_settings(self, X)
+        family, n_outputs = self._fitted_family()
+        kind, device = self._torch_dtype(X.dtype), torch.device(self.device)
+        return counted_samples(StoredProblem(X, family, encode, n_outputs, kind, device))
+
+    def _check_rows(self, rows: RaggedRows) -> None:
+        check_settings(self, rows)
+
+    def _stored_encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the function that turns stored responses into numbers."""
         raise NotImplementedError
 
     def _fit_problem(self, problem: AnyProblem) -> None:
@@ -185,16 +205,6 @@ class _DiagAtt(DiagonalReading):
                 NoRowOfInterestWarning,
                 stacklevel=5,
             )
-
-    def _problem(self, family: Family, rows, y, weights, Z, n_outputs) -> Problem:
-        dtype = self._torch_dtype(rows.dtype)
-        values, offsets = rows.to_torch(self.device, dtype)
-        y, weights, Z = (torch.as_tensor(a).to(self.device, dtype) for a in (y, weights, Z))
-        return Problem(family, values, offsets, y, weights, Z, n_outputs)
-
-    def _torch_dtype(self, own: np.dtype) -> torch.dtype:
-        """What was asked for, or that of the rows."""
-        return torch.float32 if np.dtype(self.dtype or own) == np.float32 else torch.float64
 
     def _warm_module(self, problem: AnyProblem) -> DiagonalAttention | None:
         if not hasattr(self, "query_"):

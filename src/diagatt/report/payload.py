@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from diagatt.packing import offsets_from
+from diagatt.coerce import offsets_from
 
 __all__ = ["check_boxes", "check_images", "check_spans", "data_uris", "utf16_spans"]
 

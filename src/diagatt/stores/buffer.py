@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from diagatt.packing import offsets_from
+from diagatt.coerce import offsets_from
 from diagatt.stores.layout import as_batch
 from diagatt.stores.manifest import Layout
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pyarrow as pa
 
-from diagatt.packing import offsets_from
+from diagatt.coerce import offsets_from
 from diagatt.ragged import RaggedRows
 from diagatt.stores.access import ShardFiles
 from diagatt.stores.layout import COVARIATES, RESPONSE, WEIGHT, column_of, offsets_of
