@@ -6,7 +6,7 @@ import torch
 from sklearn.exceptions import NotFittedError
 
 from diagatt import DiagAttClassifier, DiagAttRegressor, RaggedRows
-from diagatt.solvers.training import DivergedError
+from diagatt.solvers.glm import DivergedError
 
 # Short fits need not find a row; what is tested here is something else.
 pytestmark = pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from diagatt import simulate
     from diagatt.attention import DiagonalAttention
+    from diagatt.certainty import NoRowOfInterestWarning
     from diagatt.competitors import (
         GroupLassoClassifier,
         GroupLassoRegressor,
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
         DiagAttRegressor,
         GatedAttentionClassifier,
         GatedAttentionRegressor,
-        NoRowOfInterestWarning,
         PooledClassifier,
         PooledRegressor,
     )
@@ -61,6 +61,7 @@ __all__ = [
 _HOMES = {
     "DiagonalAttention": "attention",
     "ModelFileError": "modelfile",
+    "NoRowOfInterestWarning": "certainty",
     "RaggedRows": "ragged",
     "RowStore": "stores",
     "GroupLassoClassifier": "competitors",

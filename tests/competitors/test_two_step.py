@@ -81,5 +81,5 @@ def test_weights_are_not_accepted():
 
 
 def test_unknown_component_is_refused():
-    with pytest.raises(ValueError, match="active_component must be 0 or 1, .* or 'auto', got 2"):
+    with pytest.raises(ValueError, match=r"active_component must be 0 or 1, .* or 'auto', got 2"):
         TwoStepRegressor(active_component=2).fit(X, responses(X))

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 import torch
+from diagatt.solvers.glm import fit_linear
 from sklearn.linear_model import GammaRegressor, LogisticRegression, PoissonRegressor, Ridge
 
 from diagatt.estimators.pooled import PooledClassifier, PooledRegressor, row_contributions
 from diagatt.families import get_family
 from diagatt.solvers import linear
-from diagatt.solvers.linear import fit_linear
 from tests.estimators.samples import ragged, responses
 
 X = ragged(n=80)
@@ -85,6 +85,6 @@ def test_wide_problems_by_lbfgs_agree_with_newton(family, monkeypatch):
 
 def test_unknown_pool_is_refused():
     with pytest.raises(
-        ValueError, match=r"pool must be 'mean', 'max' or 'mean\+max', got 'median'"
+        ValueError, match=r"pool must be 'mean', .*, got 'median'"
     ):
         PooledRegressor("median").fit(X, responses(X))

@@ -22,7 +22,7 @@ from diagatt.competitors.padded import Padded
 from diagatt.estimators.response import Classification, Regression
 from diagatt.localization import N_LOCATED, row_positions
 from diagatt.parameters import at_least, optional, several
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.problem import Samples
 
 # Entries of the design up to which the solution has ten digits by default.
 SMALL_DESIGN = 1_000_000
@@ -230,7 +230,7 @@ class _GroupLasso(Padded):
         self.selection = selection
         self.random_state = random_state
 
-    def _train(self, problem: Problem, seed: int, memo: dict) -> None:
+    def _train(self, problem: Samples, seed: int, memo: dict) -> None:
         arrays = (problem.values.numpy(), problem.offsets.numpy(), problem.weights.numpy())
         design, y = row_design(*arrays, self.n_rows_), problem.y.numpy()
         logistic, responses = problem.family.classifies, [y]

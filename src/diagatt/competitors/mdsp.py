@@ -28,10 +28,8 @@ from diagatt.estimators.response import Classification, Regression
 from diagatt.localization import N_LOCATED, top_rows
 from diagatt.parameters import at_least, boolean, count, several
 from diagatt.segments import BLOCK_ROWS, sample_of_row, segment_sum
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.problem import Samples
 
-# Largest curvature ∂²ℓ/∂z² of the losses whose gradients are Lipschitz.
-LARGEST_CURVATURE = {"gaussian": 1.0, "bernoulli": 0.25, "multinomial": 0.5}
 # Ten steps, all of which are made.
 EARLY_STOPPING = {"stop_early": True, "max_steps": 10, "tolerance": 0.0}
 
@@ -74,7 +72,7 @@ def separation_prox(u: Tensor, gamma: Tensor, threshold: Tensor) -> tuple[Tensor
     return torch.where(to_gamma[:, None], u - cut_gamma, u - cut_zero), to_gamma
 
 
-def early_rule(problem: Problem) -> tuple[float, float]:
+def early_rule(problem: Samples) -> tuple[float, float]:
     r"""Guess how far the paper's fits went, and how far from 0 they started.
 
     Steps of total length T go from centres drawn from :math:`N(0, σ^2)` and kept fixed:
@@ -98,7 +96,7 @@ class MDSPFit:
 
     Parameters
     ----------
-    problem : Problem
+    problem : Samples
         Gaussian responses, or classes.
     settings : MDSPSettings
     gamma : tensor of shape (p, D), optional
@@ -111,13 +109,15 @@ class MDSPFit:
         Objective before the first step and after each.
     """
 
-    def __init__(self, problem: Problem, settings: MDSPSettings, gamma: Tensor | None = None):
+    def __init__(self, problem: Samples, settings: MDSPSettings, gamma: Tensor | None = None):
         self.problem, self.settings = problem, settings
         self.learns_gamma = gamma is None
         self.sample = sample_of_row(problem.offsets)  # (N,)
         self.position = torch.arange(len(self.sample)) - problem.offsets[:-1][self.sample]  # (N,)
         squares = segment_sum(problem.values.square().sum(dim=1), problem.offsets)  # (n,) ‖X_i‖²
-        lipschitz = LARGEST_CURVATURE[problem.family.name] * squares
+        bound = problem.family.curvature_bound
+        assert bound is not None  # squares and the losses of classes have Lipschitz gradients
+        lipschitz = bound * squares
         self.step = 1 / lipschitz.clamp(min=1e-30)
         if settings.step_size is not None:
             self.step = self.step.clamp(max=settings.step_size)
@@ -168,7 +168,7 @@ class MDSPFit:
             )
 
     def move_gamma(self) -> None:
-        """Set γ_j to the median of the lines C_ij nearer to γ_j than to 0: exact for these sides."""
+        """Set γ_j to the median of the C_ij nearer to it than to 0, exact for these sides."""
         nearer = torch.cat([torch.lt(*self._distances(rows)) for rows in self._blocks()])  # (N,)
         for j in range(len(self.gamma)):
             lines = self.coefficients[nearer & (self.position == j)].numpy()
@@ -266,11 +266,11 @@ class _MDSP(Padded):
         """
         return self._fit(X, y)
 
-    def _start(self, problem: Problem, gamma: Tensor | None = None) -> MDSPFit:
+    def _start(self, problem: Samples, gamma: Tensor | None = None) -> MDSPFit:
         how = MDSPSettings(self.alpha_, self.max_steps, self.step_size_, self.tolerance)
         return MDSPFit(problem, how, gamma)
 
-    def _train(self, problem: Problem, seed: int, memo: dict) -> None:
+    def _train(self, problem: Samples, seed: int, memo: dict) -> None:
         if self.stop_early:  # centres that are kept learn nothing from the samples
             length, spread = early_rule(problem)
             self.step_size_, self.history_, self.n_iter_ = length / self.max_steps, [], 0
@@ -283,11 +283,11 @@ class _MDSP(Padded):
         self.gamma_ = np.pad(fit.gamma.numpy(), ((0, missing), (0, 0)))  # (p, d·K)
         self.history_, self.n_iter_ = fit.history, len(fit.history) - 1
 
-    def _individual(self, problem: Problem) -> MDSPFit:
+    def _individual(self, problem: Samples) -> MDSPFit:
         self._refuse_longer(problem.offsets)
         return self._start(problem, torch.from_numpy(self.gamma_).to(problem.dtype)).run()
 
-    def _held_out_predictor(self, problem: Problem) -> Tensor:
+    def _held_out_predictor(self, problem: Samples) -> Tensor:
         return self._individual(problem).z
 
     def _predictor(self, values: Tensor, offsets: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from diagatt.estimators.competitor import Competitor
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.problem import Samples
 
 
 class Padded(Competitor):
@@ -23,7 +23,7 @@ class Padded(Competitor):
     per_position: ClassVar[str]  # what the model has for each position
     n_rows_: int
 
-    def _from_all(self, problem: Problem) -> dict[str, Any]:
+    def _from_all(self, problem: Samples) -> dict[str, Any]:
         return {"n_rows_": int(problem.offsets.diff().max())}
 
     def _refuse_longer(self, offsets: Tensor) -> None:

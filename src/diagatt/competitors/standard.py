@@ -13,9 +13,9 @@ from diagatt.estimators.competitor import TRAINING_RULES
 from diagatt.estimators.response import Classification, Regression
 from diagatt.localization import N_LOCATED
 from diagatt.parameters import at_least, count, positive, several
-from diagatt.solvers.module_blocks import in_blocks
-from diagatt.solvers.module_training import ModuleSettings, train_module
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.gradient.adam import train
+from diagatt.solvers.gradient.train import in_blocks
+from diagatt.solvers.problem import Samples
 
 
 class _StdAtt(Padded):
@@ -68,13 +68,13 @@ class _StdAtt(Padded):
         self.device = device
         self.verbose = verbose
 
-    def _train(self, problem: Problem, seed: int, memo: dict) -> None:
+    def _train(self, problem: Samples, seed: int, memo: dict) -> None:
         module = StandardAttention(
             *(problem.n_features, self.n_rows_, self.n_heads_, problem.n_outputs),
             memory_limit=self.memory_limit,
         ).to(problem.values)
         module.reset_parameters(self.init_scale, torch.Generator().manual_seed(seed))
-        self.history_ = train_module(module, problem, ModuleSettings.of(self), seed)
+        self.history_ = train(module, problem, self._training(), seed)
         self.n_iter_ = len(self.history_)
         self.query_key_ = module.matrix().detach().cpu().numpy()  # (R, d, d)
         self.value_ = module.value.detach().cpu().numpy()  # (R, p, d, K)
@@ -89,7 +89,7 @@ class _StdAtt(Padded):
     def _predictor(self, values: Tensor, offsets: Tensor) -> Tensor:
         self._refuse_longer(offsets)
         module = self.to_module()
-        return in_blocks(module, values.to(module.value.dtype), offsets)
+        return in_blocks(module, values.to(module.value.dtype), offsets, module)
 
     def _row_scores(self, values: Tensor, offsets: Tensor) -> Tensor:
         """Return the norms of the rows of C_r, (N, R); each head names ⌊n_located/R⌋ rows."""

@@ -15,8 +15,8 @@ from diagatt.estimators.response import Classification, Regression
 from diagatt.localization import N_LOCATED, top_rows
 from diagatt.parameters import at_least, count, one_of, several
 from diagatt.segments import BLOCK_ROWS
-from diagatt.solvers.linear import fit_linear
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.glm import fit_linear
+from diagatt.solvers.problem import Samples
 
 
 def fit_mixture(values: np.ndarray, covariance_type: str, max_iter: int, seed: int):
@@ -103,7 +103,7 @@ class _TwoStep(Competitor):
         """
         return self._fit(X, y)
 
-    def _train(self, problem: Problem, seed: int, memo: dict) -> None:
+    def _train(self, problem: Samples, seed: int, memo: dict) -> None:
         if "mixture" not in memo:  # it does not depend on what is tuned
             memo["mixture"] = fit_mixture(
                 problem.values.numpy(), self.covariance_type, self.max_iter, seed

@@ -2,7 +2,6 @@
 
 from diagatt.estimators.blended import BlendedClassifier, BlendedRegressor
 from diagatt.estimators.diagonal import DiagAttClassifier, DiagAttRegressor
-from diagatt.estimators.diagonal_base import NoRowOfInterestWarning
 from diagatt.estimators.gated import GatedAttentionClassifier, GatedAttentionRegressor
 from diagatt.estimators.pooled import PooledClassifier, PooledRegressor
 
@@ -13,7 +12,6 @@ __all__ = [
     "DiagAttRegressor",
     "GatedAttentionClassifier",
     "GatedAttentionRegressor",
-    "NoRowOfInterestWarning",
     "PooledClassifier",
     "PooledRegressor",
 ]

@@ -16,7 +16,7 @@ from diagatt import coerce, parameters
 from diagatt.families import Family, check_response
 from diagatt.persistence import SavedToFile
 from diagatt.ragged import RaggedRows
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.problem import Samples
 
 
 class RowsEstimator(SavedToFile, BaseEstimator, ABC):
@@ -29,7 +29,6 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         "family": parameters.instance("the name of a family", str),
         "random_state": parameters.seed(),
         "device": parameters.device(),
-        "dtype": parameters.one_of(None, "float32", "float64"),
         "verbose": parameters.boolean(),
     }
     family: str = "auto"
@@ -97,11 +96,11 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
 
     def _tensors(
         self, rows: RaggedRows, y: np.ndarray, weights: np.ndarray, covariates: np.ndarray
-    ) -> Problem:
+    ) -> Samples:
         family, n_outputs = self._fitted_family()
         values, offsets = rows.to_torch(self.device, self._torch_dtype(rows.dtype))
         response, w, Z = (torch.as_tensor(a).to(values) for a in (y, weights, covariates))
-        return Problem(family, values, offsets, response, w, Z, n_outputs)
+        return Samples(family, values, offsets, response, w, Z, n_outputs)
 
     def _torch_dtype(self, own: np.dtype) -> torch.dtype:
         """Return the type that was asked for, or that of the rows."""

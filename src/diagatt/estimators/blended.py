@@ -17,7 +17,7 @@ from diagatt.localization import top_rows
 from diagatt.parameters import count, instance
 from diagatt.persistence import from_document, restore, to_document
 from diagatt.ragged import RaggedRows
-from diagatt.solvers.checkpoint import under
+from diagatt.solvers.checkpoint import with_prefix
 
 __all__ = ["BlendedClassifier", "BlendedRegressor"]
 
@@ -157,7 +157,7 @@ class _Blended(RowsEstimator):
         own = {name: tensor for name, tensor in tensors.items() if "." not in name}
         blend = from_document(cls, own, document, path)
         blend.members_ = [
-            restore(under(f"{k}.", tensors), member, path)
+            restore(with_prefix(f"{k}.", tensors), member, path)
             for k, member in enumerate(document["members"])
         ]
         blend.members = [

@@ -19,8 +19,8 @@ from diagatt.estimators.base import RowsEstimator
 from diagatt.localization import top_rows, top_rows_of_heads
 from diagatt.parameters import Rule, at_least, count, either, one_of, several, values_to_try
 from diagatt.selection import select
-from diagatt.solvers.module_training import OPTIMIZERS
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.gradient.train import OPTIMIZERS, Training
+from diagatt.solvers.problem import Samples
 
 # Parameters of competitors that train a torch module.
 TRAINING_RULES: Mapping[str, Rule] = {
@@ -51,7 +51,7 @@ class Competitor(RowsEstimator):
     # ------------------------------------------------------------------ for subclasses
 
     @abstractmethod
-    def _train(self, problem: Problem, seed: int, memo: dict) -> None:
+    def _train(self, problem: Samples, seed: int, memo: dict) -> None:
         """Fit with the settings in use; `memo` is shared by candidates on the same samples."""
 
     @abstractmethod
@@ -62,23 +62,23 @@ class Competitor(RowsEstimator):
         """Return what `locate` ranks rows by, (N,), or (N, R) if R heads name rows each."""
         raise NotImplementedError
 
-    def _from_all(self, problem: Problem) -> dict[str, Any]:
+    def _from_all(self, problem: Samples) -> dict[str, Any]:
         """Return attributes computed from all samples before any are held out for tuning."""
         return {}
 
-    def _held_out_predictor(self, problem: Problem) -> Tensor:
+    def _held_out_predictor(self, problem: Samples) -> Tensor:
         return self._predictor(problem.values, problem.offsets)
 
     # ------------------------------------------------------------------ fitting
 
-    def _fit_problem(self, problem: Problem) -> None:
+    def _fit_problem(self, problem: Samples) -> None:
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         shared = self._from_all(problem)
         chosen, self.selection_ = self._tune(problem, seed, shared)
         self._use(shared | chosen)
         self._train(problem, seed, {})
 
-    def _tune(self, problem: Problem, seed: int, shared: dict) -> tuple[dict, list[dict]]:
+    def _tune(self, problem: Samples, seed: int, shared: dict) -> tuple[dict, list[dict]]:
         """Hold samples out, compare the candidates by their loss, and return the best."""
         grid = {
             f"{name}_": values_to_try(getattr(self, name), grid)
@@ -103,6 +103,11 @@ class Competitor(RowsEstimator):
     def _use(self, fitted: Mapping[str, Any]) -> None:
         for name, value in fitted.items():
             setattr(self, name, value)
+
+    def _training(self) -> Training:
+        """Return how to train a module: parameters, or the values in use where they were tuned."""
+        names = set(Training.__dataclass_fields__) & set(self.get_params(deep=False))
+        return Training(**{n: getattr(self, f"{n}_", getattr(self, n)) for n in names})
 
     # ------------------------------------------------------------------ predicting
 

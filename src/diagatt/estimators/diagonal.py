@@ -24,75 +24,39 @@ class DiagAttRegressor(Regression, _DiagAtt):
     Parameters
     ----------
     n_heads : int, "auto" or list of int
-        Rows of interest a sample, R. "auto" tries 1, 2 and 3, a list its items (see `selection`).
+        Rows of interest per sample, R. "auto" tries 1, 2 and 3, a list its items (see
+        `selection`).
+    solver : {"auto", "likelihood", "gradient", "refined", "uniform"} or solver object
+        How the model is fitted; `diagatt.solvers` has the objects with their parameters, for
+        example ``Gradient(rank=2)``. "gradient" minimizes the empirical risk of equation (obj).
+        "likelihood" fits the same model by maximum likelihood, taking active and background rows
+        as Gaussian. "auto" lets these and uniform attention compete and refits the winner.
     family : {"auto", "gaussian", "poisson", "gamma"}
         Response distribution; "auto" is gaussian. Poisson and gamma have a log link.
-    solver : {"auto", "likelihood", "gradient"}
-        "gradient" minimizes the empirical risk of equation (obj). "likelihood" fits the same
-        model by maximum likelihood, taking active and background rows as Gaussian (EM over the
-        unknown rows). "auto" lets both, the likelihood fit trained on by gradients, and uniform
-        attention compete on a held-out part (by BIC below 500 samples) and refits the winner.
     score_form : {"quadratic", "affine", "contextual"}
         Score the row x; (x, 1), which adds a linear term; or (x, 1, mean row of the sample).
     coupling : {"distinct", "independent"}
-        Whether heads know that their rows are distinct, or have separate softmaxes as in the
-        paper. Distinct rows are searched among the best 20 of each of two heads, 10 of three.
-    covariance : {"full", "tied", "diagonal", "low_rank"}
-        Of active rows in the likelihood solver, relative to the background: any, proportional,
-        diagonal, or different in `rank` directions (2 by default).
-    shrinkage : float, optional
-        Pull of a "full" covariance towards the proportional one, in [0, 1]; by default chosen
-        by oracle-approximating shrinkage.
-    parameterization : {"full", "factored", "psd"}
-        Of the gradient solver: W free, W = W_Q W_Kᵀ, or W = L Lᵀ.
-    rank : int, optional
-        Columns of the factors; for "full", the rank kept after each step.
-    temperature : float
-        τ; divides scores before the softmax in the gradient solver. Likelihood scores are
-        log density ratios and need none.
-    ridge, score_ridge : float
-        Penalties ½λ‖V‖² and ½λσ²Σ‖W_r‖² beside the summed loss, as in scikit-learn's Ridge
-        (``alpha``) and LogisticRegression (``1/C``); σ² is the variance of y (1 unless gaussian).
-    value_bound, score_bound : float, optional
-        The paper's bounded parameter space, ‖V‖_F ≤ R₁ and ‖W_r‖_op ≤ R₂, by projection.
-    optimizer : {"auto", "adam", "lbfgs"}
-        Mini-batch Adam, or full-batch L-BFGS with a Newton finish of the convex part; "auto"
-        takes L-BFGS for small data.
-    learning_rate, batch_size, max_epochs : float, int, int
-        Of Adam. ``batch_size=None`` uses all samples at every step. `max_epochs` also limits
-        L-BFGS; by default 20 epochs of Adam or 2000 of L-BFGS.
-    tolerance : float
-        L-BFGS stops when no entry of the gradient is larger.
-    row_dropout : float
-        Share of rows left out at every step of Adam.
-    value_dropout : float
-        Share of rows left out at a second step on other samples, which trains the values only:
-        they learn from rows beside the active one, while scores go on looking for that one.
-    validation_fraction, patience : float, int
-        Hold this share of samples out; stop Adam when their loss has not fallen for `patience`
-        epochs, and keep the best epoch.
-    init : {"pooled", "zero"}
-        Start values at the GLM of mean-pooled rows, or at zero.
-    init_scale : float
-        Spread of the random entries of W_Q and W_K.
-    n_restarts : int
-        Gradient fits from different starts that are averaged.
+        "distinct": the heads choose different rows (their joint distribution over the best 20
+        rows of each of two heads, 10 of three). "independent": one softmax per head, as in the
+        paper.
+    ridge : float
+        λ of the penalty ½λ‖V‖² beside the summed loss, as ``alpha`` in scikit-learn's Ridge and
+        ``1/C`` in its LogisticRegression.
     selection : "holdout", "bic" or int
-        How numbers of heads are compared: one held-out part of n/8, the Bayesian information
+        How counts of heads are compared: one held-out part of n/8, the Bayesian information
         criterion, or this many folds.
     warm_start : bool
-        Continue from the previous fit.
-    checkpoint : path, optional
-        File in which Adam keeps its state every `checkpoint_every` epochs; `fit` resumes from it
-        with the same result as an undisturbed run.
-    checkpoint_every : int
+        Go on from the previous fit.
+    checkpoint : path or Checkpoint, optional
+        File in which the solver keeps its state; `fit` resumes from it with the same result as an
+        undisturbed run. ``diagatt.solvers.Checkpoint(path, every=5)`` writes every fifth pass.
     random_state : int, RandomState or None
     device : str
         Torch device.
     dtype : {"float32", "float64"}, optional
         Type to compute in; that of X by default.
     verbose : bool
-        Show a progress bar.
+        Show progress bars.
 
     Attributes
     ----------
@@ -101,22 +65,22 @@ class DiagAttRegressor(Regression, _DiagAtt):
     query_, key_ : arrays of shape (n_restarts · n_heads, D, rank)
         W_Q and W_K with W = W_Q W_Kᵀ if they are smaller than W; else W and None.
     value_ : array of shape (n_restarts · n_heads, n_features)
-        v, divided by the number of restarts.
+        v, divided by the count of restarts.
     intercept_ : float
     covariate_coef_ : array of shape (n_covariates,)
     n_heads_, n_restarts_, n_features_in_, n_iter_ : int
     history_ : list of lists of dicts
         Loss of every epoch of every restart.
     selection_ : list of dicts
-        Report of the contests: numbers of heads, solvers, starts of the likelihood solver.
+        Report of the contests: counts of heads, solvers, starts of the likelihood solver.
     solver_ : str
-        What won: "likelihood", "polish", "gradient", "uniform", or "glm" for one-row samples.
+        Name of the solver, of a contest that of the winner; "glm" for one-row samples.
     criteria_ : list of dicts
-        Log-likelihood, AIC and BIC by number of heads.
+        Log-likelihood, AIC and BIC by count of heads.
     value_se_ : array or None
         Standard errors of values, intercept and covariate coefficients (likelihood solver).
     unevenness_ : list of float
-        Of each head's attention: 0 uniform, 1 one row.
+        How far each head's attention is from uniform: 0 is uniform, 1 is one row.
 
     Examples
     --------
@@ -147,15 +111,10 @@ class DiagAttClassifier(Classification, _DiagAtt):
 
     Parameters
     ----------
-    n_heads : int, "auto" or list of int
-        Rows of interest a sample, R.
     family : {"auto", "bernoulli", "multinomial"}
         "auto" is bernoulli for two classes and multinomial for more.
-    solver, score_form, coupling, covariance, shrinkage, parameterization, rank, temperature, \
-ridge, score_ridge, value_bound, score_bound, optimizer, learning_rate, batch_size, max_epochs, \
-tolerance, row_dropout, value_dropout, validation_fraction, patience, init, init_scale, \
-n_restarts, selection, warm_start, checkpoint, checkpoint_every, random_state, device, dtype, \
-verbose
+    n_heads, solver, score_form, coupling, ridge, selection, warm_start, checkpoint, \
+random_state, device, dtype, verbose
         As in `DiagAttRegressor`.
 
     Attributes

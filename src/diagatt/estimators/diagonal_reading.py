@@ -12,13 +12,13 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from diagatt import coerce
 from diagatt.attention.coupling import distinct_argmax
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.attention.parameterizations import FactoredQueryKey
+from diagatt.certainty import Certainty, Summary
+from diagatt.certainty.summary import coefficient
 from diagatt.estimators.base import RowsEstimator
-from diagatt.estimators.settings import check_lengths
 from diagatt.estimators.stored import by_shard
-from diagatt.estimators.summary import Certainty, Summary, coefficient
 from diagatt.ragged import RaggedRows
 from diagatt.segments import map_blocks, segment_argmax, segment_sum, weighted_pool
+from diagatt.stores import RowStore
 
 
 class DiagonalReading(TransformerMixin, RowsEstimator):
@@ -43,35 +43,33 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
     def query_key_(self, W: np.ndarray) -> None:
         self.query_, self.key_ = W, None
 
-    @torch.random.fork_rng(devices=[])  # a new module draws numbers that are not used
     def to_module(self) -> DiagonalAttention:
-        """The fitted model as a torch module (M·R heads if M restarts were averaged)."""
+        """Return the fitted model as a torch module (M·R heads if M restarts were averaged)."""
         check_is_fitted(self)
         heads, d = len(self.value_), self.value_.shape[-1]
-        forms = {d: "quadratic", d + 1: "affine", 2 * d + 1: "contextual"}
-        _, n_outputs = self._fitted_family()
-        module = DiagonalAttention(
-            d,
-            heads,
-            n_outputs,
-            self.n_covariates_,
+        K = np.size(self.intercept_)
+        query, *effects = (
+            torch.tensor(array, dtype=self._dtype)
+            for array in (
+                self.query_,
+                self.value_.reshape(heads, K, d).swapaxes(1, 2),
+                np.reshape(self.intercept_, K),
+                np.reshape(self.covariate_coef_, (K, -1)).T,
+            )
+        )
+        return DiagonalAttention.with_parameters(
+            query,
+            None if self.key_ is None else torch.tensor(self.key_, dtype=self._dtype),
+            *effects,
             temperature=self.temperature_,
-            parameterization="full" if self.key_ is None else "factored",
-            rank=None if self.key_ is None else self.key_.shape[-1],
-            score_form=forms[self.query_.shape[1]],
+            score_form=self.score_form_,
             coupling=self.coupling_,
             groups=self.n_restarts_,
-        ).to(torch.from_numpy(self.value_).dtype)
-        with torch.no_grad():
-            if isinstance(module.query_key, FactoredQueryKey):
-                module.query_key.set_factors(*map(torch.from_numpy, (self.query_, self.key_)))
-            else:
-                module.query_key.set_matrix(torch.from_numpy(self.query_))
-            module.value.copy_(torch.from_numpy(self.value_.reshape(heads, n_outputs, d)).mT)
-            module.intercept.copy_(torch.as_tensor(self.intercept_))
-            coefficients = torch.from_numpy(np.asarray(self.covariate_coef_))
-            module.covariate.copy_(coefficients.reshape(n_outputs, -1).T)
-        return module
+        )
+
+    @property
+    def _dtype(self) -> torch.dtype:
+        return torch.from_numpy(self.value_).dtype
 
     @by_shard
     @torch.no_grad()
@@ -237,3 +235,15 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
 
 def _per_sample(packed: torch.Tensor, rows: RaggedRows) -> list[np.ndarray]:
     return np.split(packed.cpu().numpy(), rows.offsets[1:-1])
+
+
+def check_lengths(
+    rows: RaggedRows | RowStore, heads: int, advice: str = "drop short samples, or fit with "
+):
+    """Refuse samples that have fewer rows than heads that need distinct rows."""
+    short, length = rows.shortest()
+    if heads > length:
+        raise ValueError(
+            f"n_heads={heads} heads need {heads} distinct rows, but sample {short} has "
+            f"{length}: {advice}coupling='independent'."
+        )

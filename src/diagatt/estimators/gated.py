@@ -13,9 +13,9 @@ from diagatt.estimators.competitor import TRAINING_RULES, Competitor
 from diagatt.estimators.response import Classification, Regression
 from diagatt.localization import N_LOCATED
 from diagatt.parameters import at_least, count, several
-from diagatt.solvers.module_blocks import in_blocks
-from diagatt.solvers.module_training import ModuleSettings, train_module
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.gradient.adam import train
+from diagatt.solvers.gradient.train import in_blocks
+from diagatt.solvers.problem import Samples
 
 
 class _Gated(Competitor):
@@ -59,11 +59,11 @@ class _Gated(Competitor):
         self.device = device
         self.verbose = verbose
 
-    def _train(self, problem: Problem, seed: int, memo: dict) -> None:
+    def _train(self, problem: Samples, seed: int, memo: dict) -> None:
         module = GatedAttention(problem.n_features, self.n_hidden, problem.n_outputs)
         module.to(problem.values)
         module.reset_parameters(self.init_scale, torch.Generator().manual_seed(seed))
-        self.history_ = train_module(module, problem, ModuleSettings.of(self), seed)
+        self.history_ = train(module, problem, self._training(), seed)
         self.n_iter_ = len(self.history_)
         for name, tensor in module.state_dict().items():
             setattr(self, f"{name}_", tensor.cpu().numpy())
@@ -79,7 +79,7 @@ class _Gated(Competitor):
 
     def _predictor(self, values: Tensor, offsets: Tensor) -> Tensor:
         module = self.to_module()
-        return in_blocks(module, values.to(module.value.dtype), offsets)
+        return in_blocks(module, values.to(module.value.dtype), offsets, module)
 
     def _row_scores(self, values: Tensor, offsets: Tensor) -> Tensor:
         """Return the attention weights a_k, (N,)."""

@@ -12,8 +12,8 @@ from diagatt.estimators.response import Classification, Regression
 from diagatt.localization import N_LOCATED
 from diagatt.parameters import at_least, one_of, several
 from diagatt.segments import segment_argmax, segment_max, segment_mean, spread
-from diagatt.solvers.linear import fit_linear
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.glm import fit_linear
+from diagatt.solvers.problem import Samples
 
 
 def pool_rows(values: Tensor, offsets: Tensor, pool: str) -> Tensor:
@@ -53,7 +53,7 @@ class _Pooled(Competitor):
     pool: str
     ridge_: float
 
-    def _train(self, problem: Problem, seed: int, memo: dict) -> None:
+    def _train(self, problem: Samples, seed: int, memo: dict) -> None:
         pooled = pool_rows(problem.values, problem.offsets, self.pool)
         coef, intercept = fit_linear(
             *(problem.family, pooled, problem.y, problem.weights),

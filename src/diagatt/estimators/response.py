@@ -29,7 +29,7 @@ class Regression(RegressorMixin, RowsEstimator):
                 f"family {self.family!r} is for classes: use the classifier of this method, or a "
                 "family of numbers such as 'gaussian'."
             )
-        return family, 1
+        return family, family.n_outputs()
 
     def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return expected responses g⁻¹(z), (n_samples,)."""
@@ -65,9 +65,7 @@ class Classification(ClassifierMixin, RowsEstimator):
                 f"family {name!r} is for numbers: use the regressor of this method, or a family "
                 "of classes such as 'multinomial'."
             )
-        if name == "bernoulli" and n_classes > 2:
-            raise ValueError(f"family 'bernoulli' has two classes, y has {n_classes}.")
-        return family, 1 if name == "bernoulli" else n_classes
+        return family, family.n_outputs(n_classes)
 
     def decision_function(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return linear predictors z: (n_samples,) for two classes, else (n_samples, n_classes)."""

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from diagatt.estimators.summary import Certainty
+from diagatt.certainty import Certainty
 from diagatt.families import check_response
-from diagatt.solvers.stored import AnyProblem, StoredProblem
+from diagatt.solvers.problem import Problem
+from diagatt.solvers.stored import StoredProblem
 from diagatt.stores import RowStore
 
 __all__ = ["by_shard", "check_given", "counted_samples", "is_small", "stored_classes"]
@@ -82,7 +83,7 @@ def is_small(store: RowStore) -> bool:
     return store.n_rows * store.n_features <= READ_WHOLE
 
 
-def counted_samples(problem: StoredProblem) -> AnyProblem:
+def counted_samples(problem: StoredProblem) -> Problem:
     """Check all responses and return the problem without samples of weight 0."""
     for part in problem.parts(ahead=0):
         check_response(problem.family, part.y)

@@ -1,6 +1,5 @@
 """Images: patches as rows of interest, and attention back onto pixels (the paper's Example 2)."""
 
-from diagatt.images.figures import draw_attention, draw_coefficients
 from diagatt.images.folders import ImageFiles, read_folder, read_table
 from diagatt.images.kronecker import (
     coefficient_matrices,
@@ -13,6 +12,7 @@ from diagatt.images.kronecker import (
 from diagatt.images.patches import PatchRows, columns_as_rows
 from diagatt.images.pipelines import ImageClassifier, ImageRegressor
 from diagatt.images.reading import read_image
+from diagatt.plots.patches import draw_attention, draw_coefficients
 
 __all__ = [
     "ImageClassifier",

@@ -1,4 +1,4 @@
-"""The block of data inside the page: all samples, as small as they can be shown from."""
+"""The data block of the page: all samples, as small as they can be shown from."""
 
 from __future__ import annotations
 
@@ -6,31 +6,29 @@ from typing import Any
 
 import numpy as np
 
-from diagatt.report.packing import halves, integers, kept_rows
-from diagatt.report.payload import data_uris, utf16_spans
+from diagatt.report.encoding import data_uris, halves, integers, kept_rows, utf16_spans
 from diagatt.report.samples import Samples
 
 __all__ = ["contents"]
 
-# Bytes of a page: what pictures may take, what all data together should take, and what rows
-# always get, however long the texts are.
+# Budgets in bytes: for pictures, for all data together, and for rows however long the texts are.
 PICTURE_BYTES = 12_000_000
 PAGE_BYTES = 19_000_000
 ROW_BYTES = 4_000_000
 
 
 def contents(samples: Samples) -> dict[str, Any]:
-    """Samples as plain data for `safe_json`; packed arrays are base64 (see ``data.js``)."""
+    """Return samples as plain data for `safe_json`; ``data.js`` reads the packed arrays."""
     shown = _payload(samples)
     used = sum(len(x.encode("utf-8", "surrogatepass")) for x in shown.get("texts", []))
     used += sum(len(uri) for uri in shown.get("images", []))
     priority = samples.weights.max(axis=1)
-    priority[samples.offsets[:-1, None] + samples.located] += 1  # located rows are always shown
+    priority[samples.packed_located] += 1  # located rows are always shown
     heads = samples.weights.shape[1]
     kept = kept_rows(priority, samples.offsets, _most_rows(samples, used), least=max(5, heads))
     cuts = np.searchsorted(kept, samples.offsets)
     trimmed = len(kept) < len(samples.weights)
-    within = kept - np.repeat(samples.offsets[:-1], np.diff(cuts))  # row numbers in their samples
+    within = kept - np.repeat(samples.offsets[:-1], np.diff(cuts))  # row indices in their samples
     if samples.spans is not None:
         spans = shown.pop("spans")[kept]
         shown["starts"] = integers(spans[:, 0])
@@ -53,25 +51,25 @@ def contents(samples: Samples) -> dict[str, Any]:
 
 
 def _answers(samples: Samples) -> dict[str, Any]:
-    """What is predicted, known and how sure, a number a sample."""
+    """Return prediction, response and confidence of every sample."""
     right = np.zeros(len(samples)) if samples.right is None else np.where(samples.right, 1, 2)
-    error = samples.error
+    chances = samples.probability
     return {
         "ids": samples.ids,
         "labels": samples.labels,
         "prediction": _rounded(samples.prediction),
-        "truth": None if samples.y is None else _rounded(samples.y),
-        "probability": None if samples.probability is None else halves(samples.probability.ravel()),
-        "classes": None if samples.probability is None else samples.probability.shape[1],
+        "truth": _rounded(samples.y),
+        "probability": None if chances is None else halves(chances.ravel()),
+        "classes": None if chances is None else chances.shape[1],
         "confidence": halves(samples.confidence),
-        "error": None if error is None else _rounded(error),
+        "error": _rounded(samples.error),
         "right": integers(right),  # 0 unknown, 1 right, 2 wrong
         "ambiguous": integers(samples.ambiguous),
     }
 
 
 def _payload(samples: Samples) -> dict[str, Any]:
-    """Texts with the spans of all rows, or pictures with their sizes."""
+    """Return texts with the spans of all rows, or pictures with their sizes."""
     if samples.texts is not None and samples.spans is not None:
         parts = np.split(samples.spans, samples.offsets[1:-1])
         spans = [utf16_spans(t, part) for t, part in zip(samples.texts, parts, strict=True)]
@@ -83,12 +81,12 @@ def _payload(samples: Samples) -> dict[str, Any]:
 
 
 def _most_rows(samples: Samples, used: int) -> int:
-    """Rows that fit beside what is used: two halves a head, a number, and a span or a box."""
-    bytes_a_row = 4 * samples.weights.shape[1] + {"text": 8, "image": 10, "rows": 2}[samples.kind]
-    return int(max(ROW_BYTES, PAGE_BYTES - used) * 3 / 4 / bytes_a_row)
+    """Return how many rows fit: each takes two halves per head, an index, and a span or a box."""
+    row_bytes = 4 * samples.weights.shape[1] + {"text": 8, "image": 10, "rows": 2}[samples.kind]
+    return int(max(ROW_BYTES, PAGE_BYTES - used) * 3 / 4 / row_bytes)
 
 
-def _rounded(numbers: np.ndarray) -> list[float]:
-    if numbers.dtype.kind in "iu":
-        return numbers.tolist()
+def _rounded(numbers: np.ndarray | None) -> list[float] | None:
+    if numbers is None or numbers.dtype.kind in "iu":
+        return None if numbers is None else numbers.tolist()
     return [float(f"{number:.6g}") for number in numbers.tolist()]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from diagatt.figure_files import figure_bytes
 from diagatt.files import write_atomically
+from diagatt.plots.canvas import figure_bytes
 from diagatt.studies.catalogue import STUDIES, Study
 from diagatt.studies.comparison import Cell, compare, matching_share
 from diagatt.studies.explanations import EXPLANATIONS

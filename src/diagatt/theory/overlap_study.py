@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from diagatt.figure_files import figure_bytes
+from diagatt.plots.canvas import figure_bytes
 from diagatt.theory.overlap_figure import draw_overlap
 from diagatt.theory.overlap_paths import GridPoint, OverlapStudy, run_study
 
