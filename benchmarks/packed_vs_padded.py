@@ -9,8 +9,6 @@ from multiprocessing import get_context
 
 import numpy as np
 import torch
-from diagatt.solvers.adam import AdamRun
-from diagatt.solvers.training import GradientSettings
 from rich.console import Console
 from rich.table import Table
 
@@ -18,7 +16,9 @@ from benchmarks.measure import best_seconds, peak_extra_bytes
 from benchmarks.rivals.padded import PaddedDiagAtt, train_epoch
 from diagatt import DiagonalAttention, RaggedRows
 from diagatt.families import get_family
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.gradient.adam import AdamRun
+from diagatt.solvers.gradient.train import Training
+from diagatt.solvers.problem import Samples
 
 N, D, BATCH = 3000, 384, 32
 
@@ -42,8 +42,10 @@ def packed(X: RaggedRows, y: torch.Tensor) -> None:
     """Train our module for one epoch."""
     values, offsets = X.to_torch()
     module = DiagonalAttention(D, parameterization="factored", temperature=100.0)
-    problem = Problem(get_family("gaussian"), values, offsets, y, torch.ones(N), torch.zeros(N, 0))
-    settings = GradientSettings(batch_size=BATCH, max_epochs=1, optimizer="adam")
+    problem = Samples(get_family("gaussian"), values, offsets, y, torch.ones(N), torch.zeros(N, 0))
+    settings = Training(
+        batch_size=BATCH, max_epochs=1, learning_rate=1e-3, ridge=0.0, score_ridge=0.0
+    )
     AdamRun(module, problem, settings, seed=0).run()
 
 

@@ -51,10 +51,10 @@ def make_store(path: Path, n: int, shard_mib: float) -> None:
 @contextmanager
 def timed_passes() -> Iterator[list[float]]:
     """Record the seconds of every likelihood pass over a store during the block."""
-    from diagatt.solvers.stored_expectation import StoredExpectation
+    from diagatt.solvers.likelihood.expectation import Expectation
 
     seconds: list[float] = []
-    run = StoredExpectation.run
+    run = Expectation.run
 
     def timed(*arguments: Any, **options: Any) -> Any:
         start = time.perf_counter()
@@ -62,11 +62,11 @@ def timed_passes() -> Iterator[list[float]]:
         seconds.append(time.perf_counter() - start)
         return result
 
-    StoredExpectation.run = timed  # type: ignore[method-assign]
+    Expectation.run = timed  # type: ignore[method-assign]
     try:
         yield seconds
     finally:
-        StoredExpectation.run = run  # type: ignore[method-assign]
+        Expectation.run = run  # type: ignore[method-assign]
 
 
 def fit_and_tell(
@@ -86,7 +86,7 @@ def fit_and_tell(
         for shard in rows.parts(range(group.rank, len(rows.shards), group.size)):
             shard.X.values[
                 ::1000
-            ].sum()  # read and verify the files first, so that only the fit is measured
+            ].sum()  # files are read and verified first: only fits are measured
         given = (rows,)
         if in_memory:
             loaded = rows.take(np.arange(len(rows)))
@@ -213,7 +213,7 @@ def traffic_report() -> Iterator[str]:
 
 def costs_report(folder: Path) -> Iterator[str]:
     """Time likelihood passes and compare them with the cost model."""
-    from diagatt.solvers.cost import IterationCost
+    from benchmarks.cost import IterationCost
 
     points = [(folder, {"part": part}) for part in (0.25, 0.5, 1.0)]
     points += [(folder, {"processes": 2}), (folder, {"part": 0.25, "heads": 2})]

@@ -11,9 +11,6 @@ from multiprocessing import get_context
 
 import numpy as np
 import torch
-from diagatt.solvers.expectation import Expectation
-from diagatt.solvers.row_model import context_of
-from diagatt.solvers.starts import fit_likelihood
 from rich.console import Console
 from rich.table import Table
 
@@ -22,17 +19,20 @@ from benchmarks.rivals.padded import PaddedDiagAtt, train_epoch
 from diagatt import DiagAttRegressor, simulate
 from diagatt.families import get_family
 from diagatt.metrics import rmse
-from diagatt.solvers.likelihood import EM, LikelihoodSettings
-from diagatt.solvers.problem import Problem
+from diagatt.scores import get_score_form
+from diagatt.solvers import Likelihood, Model
+from diagatt.solvers.likelihood.em import EM, EMSettings
+from diagatt.solvers.likelihood.expectation import Expectation
+from diagatt.solvers.problem import Samples
 
 PAPER_RMSE = 7.294
 
 
-def problem_of(data) -> Problem:
+def problem_of(data) -> Samples:
     """Return the simulation as a problem for the solvers."""
     values, offsets = data.X.to_torch()
     y, ones = torch.as_tensor(data.y).to(values), torch.ones(len(data.y))
-    return Problem(get_family("gaussian"), values, offsets, y, ones, torch.zeros(len(ones), 0))
+    return Samples(get_family("gaussian"), values, offsets, y, ones, torch.zeros(len(ones), 0))
 
 
 def limit(values: torch.Tensor) -> float:
@@ -56,11 +56,9 @@ def limit(values: torch.Tensor) -> float:
 class Iteration:
     """One EM iteration at the optimum of a problem."""
 
-    def __init__(self, problem: Problem, model=None) -> None:
-        settings = LikelihoodSettings()
-        self.model = model or fit_likelihood(problem, settings, 1, seed=0).model
-        expectation = Expectation(problem, context_of(problem, "affine"))
-        self.em = EM(expectation, settings)
+    def __init__(self, problem: Samples, model=None) -> None:
+        self.model = model or Likelihood().fit(problem, Model(), seed=0).state
+        self.em = EM(Expectation(problem, get_score_form("affine")), EMSettings())
 
     def __call__(self) -> None:
         """Run E-step and M-step."""
@@ -71,7 +69,7 @@ def extra_memory() -> float:
     """Return the peak extra memory of an EM iteration, as a fraction of the data's size."""
     train = simulate.paper_setting("table1-p100-d70").draw(seed=(0, 0))
     problem = problem_of(train)
-    model = fit_likelihood(problem.take(torch.arange(500)), LikelihoodSettings(), 1, 0).model
+    model = Likelihood().fit(problem.take(torch.arange(500)), Model(), seed=0).state
     return peak_extra_bytes(lambda: Iteration(problem, model)()) / train.X.nbytes
 
 

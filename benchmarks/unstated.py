@@ -22,7 +22,7 @@ from diagatt.competitors.mdsp import early_rule
 from diagatt.families import get_family
 from diagatt.localization import N_LOCATED, top_rows
 from diagatt.metrics import crlr, rmse
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.problem import Samples
 from diagatt.studies import published
 from diagatt.studies.scenarios import Simulated
 
@@ -64,7 +64,7 @@ def mdsp_rule() -> Table:
         response = values.new_tensor(y)
         none = values.new_empty(1500, 0)
         family = get_family("gaussian")
-        rule = early_rule(Problem(family, values, offsets, response, response, none))
+        rule = early_rule(Samples(family, values, offsets, response, response, none))
         by_rule = rule[0] * (1500 / n) ** (1 / 3) * squares.mean()
         cells = (f"{T * squares.mean():.3f}", f"{by_rule:.3f}", f"{spread:.5f}")
         s = np.sqrt(np.mean(y**2))
@@ -124,7 +124,11 @@ def batches(seed: int = 0) -> Table:
         train = setting.draw(setting.n, seed=(seed, 0))
         test = setting.draw(setting.n // 4, seed=(seed, 1))
         model = DiagAttRegressor.preset(
-            "paper", n_heads=1, batch_size=size, max_epochs=epochs, random_state=seed
+            "paper",
+            n_heads=1,
+            solver__batch_size=size,
+            solver__max_epochs=epochs,
+            random_state=seed,
         ).fit(train.X, train.y)
         error = f"{rmse(test.y, model.predict(test.X)):.2f}"
         rate = f"{100 * crlr(test.rows, model.locate(test.X)):.1f}"

@@ -17,7 +17,7 @@ from diagatt.estimators import PooledRegressor
 from diagatt.estimators import stored as stored_estimators
 from diagatt.families import get_family
 from diagatt.modelfile import ModelFileError
-from diagatt.solvers.cost import IterationCost
+from benchmarks.cost import IterationCost
 from diagatt.solvers.likelihood import EM
 from diagatt.solvers.problem import Problem
 from diagatt.solvers.stored import StoredProblem
