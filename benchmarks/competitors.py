@@ -33,12 +33,12 @@ PAPER = {
 
 def make(name: str, seed: int) -> Any:
     """Return the estimator for one line of the table."""
+    from diagatt.competitors.group_lasso import GroupLassoRegressor
+    from diagatt.competitors.mdsp import MDSPRegressor
+    from diagatt.competitors.standard import StdAttRegressor
+    from diagatt.competitors.two_step import TwoStepRegressor
     from diagatt.estimators.gated import GatedAttentionRegressor
-    from diagatt.estimators.group_lasso import GroupLassoRegressor
-    from diagatt.estimators.mdsp import MDSPRegressor
     from diagatt.estimators.pooled import PooledRegressor
-    from diagatt.estimators.standard import StdAttRegressor
-    from diagatt.estimators.two_step import TwoStepRegressor
 
     # The paper trains StdAtt without penalties.
     unpenalized = {"ridge": 0.0, "score_ridge": 0.0}

@@ -18,10 +18,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 from diagatt import DiagAttRegressor, simulate
+from diagatt.competitors.mdsp import early_rule
 from diagatt.families import get_family
 from diagatt.localization import N_LOCATED, top_rows
 from diagatt.metrics import crlr, rmse
-from diagatt.solvers.mdsp import early_rule
 from diagatt.solvers.problem import Samples
 from diagatt.studies import published
 from diagatt.studies.scenarios import Simulated

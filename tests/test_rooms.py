@@ -13,8 +13,10 @@ SOURCE = Path(diagatt.__file__).parent
 FLOORS = [
     {"_version"},
     {"files", "progress", "tables"},
-    {"modelfile", "distributed", "parameters", "ragged"},
-    {"segments", "localization", "selection", "coerce"},
+    {"modelfile", "distributed", "parameters", "arrays"},
+    {"coerce"},
+    {"ragged"},
+    {"segments", "localization", "selection"},
     {"scores", "families", "persistence", "stores"},
     {"metrics", "attention", "simulate"},
     {"solvers"},

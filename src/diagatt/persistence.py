@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from importlib import import_module
+from inspect import isabstract
 from typing import Any, Self
 
 import numpy as np
@@ -18,9 +20,18 @@ from diagatt.modelfile import ModelFileError
 
 FORMAT_VERSION = 1
 
+# Rooms whose estimators a file may name inside a blend or a pipeline.
+ROOMS = ("diagatt.estimators", "diagatt.competitors")
+_REGISTERED: dict[str, type] = {}
+
 
 class SavedToFile:
-    """Gives an estimator `save` and `load`."""
+    """Gives an estimator `save` and `load`, and registers its class; see `registered`."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.__module__.startswith(ROOMS) and not cls.__name__.startswith("_"):
+            _REGISTERED[cls.__name__] = cls
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the fitted estimator to one safetensors file, atomically.
@@ -103,6 +114,29 @@ def from_document(
     for attribute, tensor in tensors.items():
         setattr(estimator, attribute, tensor)
     return estimator
+
+
+def registered() -> dict[str, Any]:
+    """Return every estimator of diagatt by its name: the rooms register them when imported.
+
+    Examples
+    --------
+    >>> registered()["PooledRegressor"]
+    <class 'diagatt.estimators.pooled.PooledRegressor'>
+    """
+    for room in ROOMS:
+        import_module(room)
+    return {name: kind for name, kind in _REGISTERED.items() if not isabstract(kind)}
+
+
+def restore(
+    tensors: Mapping[str, np.ndarray], document: Mapping[str, Any], path: str | os.PathLike
+) -> Any:
+    """Return the fitted estimator of a document, whichever of diagatt's own it is."""
+    name = document["class"]
+    if name not in registered():
+        raise ModelFileError(f"{path} holds a {name}: load it with {name}.load.")
+    return registered()[name].from_document(tensors, document, path)
 
 
 def check_document(document: Mapping[str, Any], kind: str, path: str | os.PathLike) -> None:

@@ -3,11 +3,7 @@
 from diagatt.estimators.blended import BlendedClassifier, BlendedRegressor
 from diagatt.estimators.diagonal import DiagAttClassifier, DiagAttRegressor
 from diagatt.estimators.gated import GatedAttentionClassifier, GatedAttentionRegressor
-from diagatt.estimators.group_lasso import GroupLassoClassifier, GroupLassoRegressor
-from diagatt.estimators.mdsp import MDSPClassifier, MDSPRegressor
 from diagatt.estimators.pooled import PooledClassifier, PooledRegressor
-from diagatt.estimators.standard import StdAttClassifier, StdAttRegressor
-from diagatt.estimators.two_step import TwoStepClassifier, TwoStepRegressor
 
 __all__ = [
     "BlendedClassifier",
@@ -16,14 +12,6 @@ __all__ = [
     "DiagAttRegressor",
     "GatedAttentionClassifier",
     "GatedAttentionRegressor",
-    "GroupLassoClassifier",
-    "GroupLassoRegressor",
-    "MDSPClassifier",
-    "MDSPRegressor",
     "PooledClassifier",
     "PooledRegressor",
-    "StdAttClassifier",
-    "StdAttRegressor",
-    "TwoStepClassifier",
-    "TwoStepRegressor",
 ]

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
 
 import numpy as np
-import torch
-from sklearn.base import ClassifierMixin, RegressorMixin
 
-from diagatt.estimators.base import validate_weights
 from diagatt.estimators.diagonal_base import _DiagAtt
-from diagatt.estimators.stored import fit_store, stored_classes
-from diagatt.families import Family, get_family
+from diagatt.estimators.response import Classification, Regression
+from diagatt.estimators.stored import stored_classes
 from diagatt.stores import RowStore
 
 
-class DiagAttRegressor(RegressorMixin, _DiagAtt):
+class DiagAttRegressor(Regression, _DiagAtt):
     r"""Individualized sparse regression by diagonalized attention.
 
     Every sample is a matrix of rows; a few rows decide its response. Head r scores each row,
@@ -101,51 +97,13 @@ class DiagAttRegressor(RegressorMixin, _DiagAtt):
     def _estimator_type_name(cls) -> str:
         return "regressor"
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, covariates: Any = None) -> Self:
-        """Fit to samples and their responses.
-
-        Parameters
-        ----------
-        X : RaggedRows, list of (p_i, d) arrays, (n, p, d) array, (n, d) array, or RowStore
-            Samples. A 2-D array is n one-row samples, for which the model is a plain GLM. A
-            `diagatt.stores.RowStore` is fitted in passes over its shards, in bounded memory; it
-            holds its own responses, weights and covariates.
-        y : array of shape (n,)
-            Left out with a RowStore.
-        sample_weight : array of shape (n,), optional
-        covariates : array of shape (n, q), optional
-            Shared covariates z whose effect is added to the predictor.
-        """
-        if isinstance(X, RowStore):
-            given = {"y": y, "sample_weight": sample_weight, "covariates": covariates}
-            fit_store(self, X, **given)
-            return self
-        rows = self._validate_rows(X, reset=True)
-        response = self._validate_response(y, len(rows))
-        self._fit(rows, response, validate_weights(sample_weight, len(rows)), covariates)
-        return self
-
-    def _encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
+    def _stored_encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
         if store.response_type == "string":
             raise ValueError(f"{store.path} holds words as responses: use DiagAttClassifier.")
         return lambda y: np.asarray(y, dtype=np.float64)
 
-    def _fitted_family(self) -> tuple[Family, int]:
-        family = get_family("gaussian" if self.family == "auto" else self.family)
-        if family.classifies:
-            raise ValueError(
-                f"family {self.family!r} is for classes: use DiagAttClassifier, or one of "
-                "'gaussian', 'poisson', 'gamma'."
-            )
-        return family, 1
 
-    def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
-        """Expected responses g⁻¹(z), (n_samples,)."""
-        z = torch.from_numpy(self._linear_predictor(X, covariates))
-        return self._fitted_family()[0].inverse_link(z)[:, 0].numpy()
-
-
-class DiagAttClassifier(ClassifierMixin, _DiagAtt):
+class DiagAttClassifier(Classification, _DiagAtt):
     """Individualized sparse classification by diagonalized attention.
 
     The model and the parameters of `DiagAttRegressor`, with a logit link for two classes and a
@@ -180,64 +138,7 @@ random_state, device, dtype, verbose
     def _estimator_type_name(cls) -> str:
         return "classifier"
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, covariates: Any = None) -> Self:
-        """Fit to samples and their classes; parameters as in `DiagAttRegressor.fit`."""
-        if isinstance(X, RowStore):
-            given = {"y": y, "sample_weight": sample_weight, "covariates": covariates}
-            fit_store(self, X, **given)
-            return self
-        rows = self._validate_rows(X, reset=True)
-        labels = self._validate_classes(y, len(rows))
-        weights = validate_weights(sample_weight, len(rows))
-        self._set_classes(np.unique(labels[weights > 0]))
-        counted = weights > 0
-        codes = np.zeros(len(labels))
-        codes[counted] = np.searchsorted(self.classes_, labels[counted])
-        self._fit(rows, codes, weights, covariates)
-        return self
-
-    def _set_classes(self, classes: np.ndarray) -> None:
-        if len(classes) < 2:
-            raise ValueError(
-                f"y holds one class only ({classes[0]!r}): a classifier needs at least two."
-            )
-        self.classes_ = classes
-
-    def _encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
+    def _stored_encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
         self._set_classes(stored_classes(store))
         classes = self.classes_
         return lambda labels: np.searchsorted(classes, labels.astype(classes.dtype))
-
-    def _fitted_family(self) -> tuple[Family, int]:
-        n_classes = len(self.classes_)
-        name = self.family
-        if name == "auto":
-            name = "bernoulli" if n_classes == 2 else "multinomial"
-        family = get_family(name)
-        if not family.classifies:
-            raise ValueError(
-                f"family {name!r} is for numbers: use DiagAttRegressor, or 'bernoulli' or "
-                "'multinomial'."
-            )
-        if name == "bernoulli" and n_classes > 2:
-            raise ValueError(f"family 'bernoulli' has two classes, y has {n_classes}.")
-        return family, 1 if name == "bernoulli" else n_classes
-
-    def decision_function(self, X: Any, covariates: Any = None) -> np.ndarray:
-        """Linear predictors z: (n_samples,) for two classes, else (n_samples, n_classes)."""
-        z = self._linear_predictor(X, covariates)
-        if z.shape[1] == 1:
-            return z[:, 0]
-        return z[:, 1] - z[:, 0] if len(self.classes_) == 2 else z
-
-    def predict_proba(self, X: Any, covariates: Any = None) -> np.ndarray:
-        """Class probabilities, (n_samples, n_classes)."""
-        z = torch.from_numpy(self._linear_predictor(X, covariates)).double()
-        mean = self._fitted_family()[0].inverse_link(z)
-        return (torch.cat([1 - mean, mean], dim=1) if mean.shape[1] == 1 else mean).numpy()
-
-    def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
-        """Most probable classes, (n_samples,)."""
-        z = self._linear_predictor(X, covariates)
-        codes = (z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)
-        return self.classes_[codes]

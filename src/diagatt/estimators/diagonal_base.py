@@ -12,17 +12,17 @@ from sklearn.utils import check_random_state
 from diagatt import parameters
 from diagatt.attention.diagonal import COUPLINGS
 from diagatt.certainty.rows import warn_if_uniform
-from diagatt.estimators.base import validate_covariates
 from diagatt.estimators.diagonal_reading import DiagonalReading, check_lengths
 from diagatt.estimators.presets import get_preset
-from diagatt.families import FAMILIES, Family, check_response
+from diagatt.estimators.stored import check_given, counted_samples, is_small
 from diagatt.parameters import Rule
 from diagatt.ragged import RaggedRows
 from diagatt.scores import SCORE_FORMS, get_score_form
 from diagatt.solvers import SOLVERS, Checkpoint, Fitted, Model, Solver, Uniform, get_solver
 from diagatt.solvers.criteria import unevenness
 from diagatt.solvers.heads import fit_heads
-from diagatt.solvers.problem import Problem, Samples
+from diagatt.solvers.problem import Problem
+from diagatt.solvers.stored import StoredProblem
 from diagatt.stores import RowStore
 
 
@@ -34,7 +34,6 @@ class _DiagAtt(DiagonalReading):
         "solver": parameters.either(
             parameters.one_of(*SOLVERS), parameters.instance("a solver object", Solver)
         ),
-        "family": parameters.one_of("auto", *FAMILIES),
         "score_form": parameters.one_of(*SCORE_FORMS),
         "coupling": parameters.one_of(*COUPLINGS),
         "ridge": parameters.at_least(0),
@@ -114,29 +113,47 @@ class _DiagAtt(DiagonalReading):
     def _estimator_type_name(cls) -> str:
         raise NotImplementedError
 
-    def _fit(self, rows: RaggedRows, y: np.ndarray, weights: np.ndarray, covariates: Any) -> None:
-        self._check(rows)
-        family, n_outputs = self._fitted_family()
-        if len(rows) != len(y):
-            raise ValueError(f"X has {len(rows)} samples, y has {len(y)} responses.")
-        Z = validate_covariates(covariates, len(rows), expected=None)
-        problem = self._problem(family, rows, y, weights, Z, n_outputs)
-        check_response(family, problem.y)
-        if bool((problem.weights == 0).any()):
-            problem = problem.take(torch.nonzero(problem.weights)[:, 0])
-        self._fit_problem(problem)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, covariates: Any = None) -> Self:
+        """Fit to samples and their responses or classes.
 
-    def _check(self, rows: RaggedRows | RowStore) -> None:
-        """Refuse parameters that cannot work, and samples with fewer rows than distinct heads."""
-        parameters.check(self)
+        Parameters
+        ----------
+        X : RaggedRows, list of (p_i, d) arrays, (n, p, d) array, (n, d) array, or RowStore
+            Samples. A 2-D array is n one-row samples, for which the model is a plain GLM. A
+            `diagatt.stores.RowStore` is fitted in passes over its shards, in bounded memory; it
+            holds its own responses, weights and covariates.
+        y : array of shape (n,)
+            Left out with a RowStore.
+        sample_weight : array of shape (n,), optional
+        covariates : array of shape (n, q), optional
+            Shared covariates z whose effect is added to the predictor.
+        """
+        return self._fit(X, y, sample_weight, covariates)
+
+    def _problem(self, X: Any, y: Any, sample_weight: Any, covariates: Any) -> Problem:
+        if not isinstance(X, RowStore):
+            return super()._problem(X, y, sample_weight, covariates)
+        check_given(X, y=y, sample_weight=sample_weight, covariates=covariates)
+        encode = self._stored_encoder(X)
+        if is_small(X):
+            whole = X.take(np.arange(len(X)))
+            return super()._problem(whole.X, whole.y, whole.weights, whole.covariates)
+        self._note_features(X)
+        self._check_rows(X)
+        family, n_outputs = self._fitted_family()
+        kind, device = self._torch_dtype(X.dtype), torch.device(self.device)
+        return counted_samples(StoredProblem(X, family, encode, n_outputs, kind, device))
+
+    def _stored_encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the function that turns stored responses into numbers."""
+        raise NotImplementedError
+
+    def _check_rows(self, rows: RaggedRows | RowStore) -> None:
+        """Refuse samples with fewer rows than heads that need distinct rows."""
         heads: Any = self.n_heads
         if self.coupling == "distinct" and not isinstance(heads, str):
             most = int(max(heads)) if isinstance(heads, list | tuple) else int(heads)
             check_lengths(rows, most, "lower n_heads, drop short samples, or set ")
-
-    def _encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
-        """Turn stored responses into numbers."""
-        raise NotImplementedError
 
     @torch.random.fork_rng(devices=[])  # seeds are our own; the user's generator stays as it is
     def _fit_problem(self, problem: Problem) -> None:
@@ -191,16 +208,6 @@ class _DiagAtt(DiagonalReading):
             "bytes": problem.group.traffic,
             "sample_bytes": problem.group.exchanged,
         }
-
-    def _problem(self, family: Family, rows, y, weights, Z, n_outputs) -> Samples:
-        dtype = self._torch_dtype(rows.dtype)
-        values, offsets = rows.to_torch(self.device, dtype)
-        y, weights, Z = (torch.as_tensor(a).to(self.device, dtype) for a in (y, weights, Z))
-        return Samples(family, values, offsets, y, weights, Z, n_outputs)
-
-    def _torch_dtype(self, own: np.dtype) -> torch.dtype:
-        """What was asked for, or that of the rows."""
-        return torch.float32 if np.dtype(self.dtype or own) == np.float32 else torch.float64
 
     def _warm_start(self, problem: Problem) -> Fitted | None:
         """Return the earlier fit that this one goes on from, if that is asked for."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from diagatt.packing import offsets_from
+from diagatt.coerce import offsets_from
 
 __all__ = ["check_boxes", "check_count", "check_images", "check_spans", "check_true_rows"]
 

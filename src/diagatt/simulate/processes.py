@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from diagatt.packing import offsets_from
+from diagatt.coerce import offsets_from
 from diagatt.ragged import RaggedRows
 from diagatt.simulate.oracle import Oracle, bayes_oracle
 from diagatt.simulate.parameters import (

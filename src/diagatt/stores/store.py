@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from diagatt.packing import offsets_from
+from diagatt.coerce import offsets_from
 from diagatt.ragged import RaggedRows
 from diagatt.stores import build
 from diagatt.stores.manifest import Manifest, read_manifest

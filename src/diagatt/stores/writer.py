@@ -12,8 +12,8 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
+from diagatt.coerce import offsets_from
 from diagatt.files import clean_up_folder, make_folder_beside, place_folder, sync_folder
-from diagatt.packing import offsets_from
 from diagatt.ragged import RaggedRows
 from diagatt.stores.checks import check_payload, checked_column, checked_covariates, checked_rows
 from diagatt.stores.manifest import MANIFEST, Manifest, measure, read_manifest

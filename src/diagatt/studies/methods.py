@@ -10,21 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from diagatt.competitors import (
+    GroupLassoClassifier,
+    GroupLassoRegressor,
+    MDSPClassifier,
+    MDSPRegressor,
+    StdAttClassifier,
+    StdAttRegressor,
+    TwoStepClassifier,
+    TwoStepRegressor,
+)
 from diagatt.estimators import (
     DiagAttClassifier,
     DiagAttRegressor,
     GatedAttentionClassifier,
     GatedAttentionRegressor,
-    GroupLassoClassifier,
-    GroupLassoRegressor,
-    MDSPClassifier,
-    MDSPRegressor,
     PooledClassifier,
     PooledRegressor,
-    StdAttClassifier,
-    StdAttRegressor,
-    TwoStepClassifier,
-    TwoStepRegressor,
 )
 
 __all__ = ["ORACLE", "OURS", "PAPER_METHODS", "make_estimator"]

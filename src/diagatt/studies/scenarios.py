@@ -149,7 +149,7 @@ def described(model: Any) -> dict[str, Any]:
 
 def chosen_by_tuning(model: Any) -> dict[str, Any]:
     """What tuning chose."""
-    names = [*getattr(model, "_grids", {}), "n_heads", "solver"]
+    names = [*getattr(model, "grids", {}), "n_heads", "solver"]
     found = {name: getattr(model, f"{name}_", None) for name in names}
     return {name: value for name, value in found.items() if value is not None}
 

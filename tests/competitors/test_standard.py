@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from diagatt.attention.standard import StandardAttention, attention_bytes
-from diagatt.estimators.standard import StdAttClassifier, StdAttRegressor
+from diagatt.competitors.standard import StdAttClassifier, StdAttRegressor
 from diagatt.solvers import module_training
 from tests.estimators.samples import ragged, responses
 

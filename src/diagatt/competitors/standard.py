@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from diagatt.attention.standard import StandardAttention
-from diagatt.estimators.competitor import Competitor, CompetitorClassifier, CompetitorRegressor
-from diagatt.estimators.competitor_parameters import at_least, check_lengths, one_of
-from diagatt.localization import N_LOCATED, top_rows_of_heads
+from diagatt.competitors.padded import Padded
+from diagatt.estimators.competitor import TRAINING_RULES
+from diagatt.estimators.response import Classification, Regression
+from diagatt.localization import N_LOCATED
+from diagatt.parameters import at_least, count, positive, several
 from diagatt.solvers.gradient.adam import train
-from diagatt.solvers.gradient.train import OPTIMIZERS, in_blocks
+from diagatt.solvers.gradient.train import in_blocks
 from diagatt.solvers.problem import Samples
 
 
-class _StdAtt(Competitor):
-    """Everything that regression and classification share."""
+class _StdAtt(Padded):
+    """What regression and classification share."""
 
-    _grids: ClassVar = {"n_heads": (1, 2, 3), "max_epochs": (1, 2, 4, 8)}
-    n_rows_: int
+    grids: ClassVar = {"n_heads": (1, 2, 3), "max_epochs": (1, 2, 4, 8)}
+    rules: ClassVar = {
+        **TRAINING_RULES,
+        "n_heads": several(count(1)),
+        "ridge": at_least(0),
+        "memory_limit": positive(),
+    }
+    per_position = "one line of its value matrix"
     n_heads_: int
 
     def __init__(
@@ -61,28 +68,6 @@ class _StdAtt(Competitor):
         self.device = device
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to samples and their responses.
-
-        Parameters
-        ----------
-        X : RaggedRows, list of (p_i, d) arrays, (n, p, d) array, or (n, d) array
-            Samples; the longest sets p, the others are padded with zero rows.
-        y : array of shape (n,)
-        sample_weight : array of shape (n,), optional
-        """
-        self._fit(X, y, sample_weight)
-        return self
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        one_of(self, "optimizer", OPTIMIZERS)
-        at_least(self, 1, "n_heads", "max_epochs", "batch_size")
-        at_least(self, 0, "ridge", "score_ridge", "tolerance", "learning_rate", "init_scale")
-
-    def _from_all(self, problem: Samples) -> dict[str, Any]:
-        return {"n_rows_": int(problem.offsets.diff().max())}
-
     def _train(self, problem: Samples, seed: int, memo: dict) -> None:
         module = StandardAttention(
             *(problem.n_features, self.n_rows_, self.n_heads_, problem.n_outputs),
@@ -96,30 +81,24 @@ class _StdAtt(Competitor):
         self.intercept_ = module.intercept.detach().cpu().numpy()  # (K,)
 
     def to_module(self) -> StandardAttention:
-        """The fitted model as a torch module."""
+        """Return the fitted model as a torch module."""
         arrays = (self.query_key_, self.value_, self.intercept_)
         W, V, b = (torch.from_numpy(array).to(self.device) for array in arrays)
         return StandardAttention.from_arrays(W, V, b, self.memory_limit)
 
     def _predictor(self, values: Tensor, offsets: Tensor) -> Tensor:
-        check_lengths(self, offsets, self.n_rows_, "one line of its value matrix")
+        self._refuse_longer(offsets)
         module = self.to_module()
         return in_blocks(module, values.to(module.value.dtype), offsets, module)
 
-    @torch.no_grad()
-    def locate(self, X: Any) -> np.ndarray:
-        """Rows of interest: of each head the ⌊n_located/R⌋ rows of C_r with the largest norms.
-
-        The union over heads (supplement S7.3), (n_samples, n_located); -1 where it is smaller.
-        """
-        values, offsets = self._packed(X)
-        check_lengths(self, offsets, self.n_rows_, "one line of its value matrix")
+    def _row_scores(self, values: Tensor, offsets: Tensor) -> Tensor:
+        """Return the norms of the rows of C_r, (N, R); each head names ⌊n_located/R⌋ rows."""
+        self._refuse_longer(offsets)
         module = self.to_module()
-        norms = in_blocks(module, values.to(module.value.dtype), offsets, module.row_effects)
-        return top_rows_of_heads(norms.cpu().numpy(), offsets.cpu().numpy(), self.n_located)
+        return in_blocks(module, values.to(module.value.dtype), offsets, module.row_effects)
 
 
-class StdAttRegressor(_StdAtt, CompetitorRegressor):
+class StdAttRegressor(Regression, _StdAtt):
     r"""Regression by standard attention, the paper's StdAtt (equations single1 and multi1).
 
     .. math:: g(\mathrm E\, y) = \sum_r ⟨\mathrm{softmax}_{row}(X W_r X^\top/\sqrt d)\, X, V_r⟩ + b
@@ -133,26 +112,27 @@ class StdAttRegressor(_StdAtt, CompetitorRegressor):
     n_heads : int, "auto" or sequence
         R; "auto" tries 1, 2 and 3 on held-out samples.
     family : {"auto", "gaussian", "poisson", "gamma"}
-        "auto" is gaussian. (The classifier knows "auto" alone.)
+        "auto" is gaussian.
     optimizer : {"auto", "adam", "lbfgs"}
         Mini-batch Adam as in the paper, or full-batch L-BFGS; "auto" takes L-BFGS for small data.
     learning_rate, batch_size : float, int
-        Of Adam.
+        Step size of Adam, and how many samples it sees per step.
     max_epochs : int, "auto" or sequence
         Passes of Adam; "auto" tries 1, 2, 4 and 8 on held-out samples.
     tolerance : float
         L-BFGS stops when no entry of the gradient is larger.
     ridge, score_ridge : float
-        Penalties ½λ‖V‖² and ½λσ²(‖W_Q‖² + ‖W_K‖²) beside the summed loss; σ² is the variance of
-        y (1 unless gaussian). The paper has none.
+        Penalties ½λ‖V‖² and ½λσ²(‖W_Q‖² + ‖W_K‖²), added to the summed loss; σ² is the variance
+        of y (1 unless gaussian). The paper has none.
     init_scale : float
         Entries of W_Q and W_K start from N(0, init_scale²/d).
     memory_limit : float
         Bytes for attention matrices and their gradients; see `StandardAttention`.
     n_located : int
-        Rows that `locate` names, the paper's R̃.
+        How many rows `locate` names per sample, the paper's R̃: the union over heads of those
+        with the largest norms in C_r (supplement S7.3).
     selection : "holdout" or int
-        How open parameters are compared: one held-out part of n/8, or this many folds.
+        How candidate values are compared: on one held-out part of n/8, or by this many folds.
     random_state, device, verbose
         Seed, torch device, whether to show a progress bar.
 
@@ -170,8 +150,7 @@ class StdAttRegressor(_StdAtt, CompetitorRegressor):
 
     Examples
     --------
-    >>> from diagatt import simulate
-    >>> from diagatt.estimators.standard import StdAttRegressor
+    >>> from diagatt import StdAttRegressor, simulate
     >>> data = simulate.regression(100, p=6, d=4, mu=(3,), sigma2=(4,), seed=0)
     >>> model = StdAttRegressor(n_located=2, random_state=0).fit(data.X, data.y)
     >>> model.locate(data.X[:3]).shape
@@ -179,7 +158,7 @@ class StdAttRegressor(_StdAtt, CompetitorRegressor):
     """
 
 
-class StdAttClassifier(_StdAtt, CompetitorClassifier):
+class StdAttClassifier(Classification, _StdAtt):
     """Classification by standard attention; model and parameters of `StdAttRegressor`.
 
     Logit link for two classes, softmax link for more; each class then has its own value matrix.
@@ -192,8 +171,7 @@ class StdAttClassifier(_StdAtt, CompetitorClassifier):
 
     Examples
     --------
-    >>> from diagatt import simulate
-    >>> from diagatt.estimators.standard import StdAttClassifier
+    >>> from diagatt import StdAttClassifier, simulate
     >>> data = simulate.classification(100, p=6, d=4, seed=0)
     >>> model = StdAttClassifier(random_state=0).fit(data.X, data.y)
     >>> model.predict_proba(data.X[:2]).shape

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from sklearn.base import clone, is_classifier
 
+from diagatt.competitors.group_lasso import GroupLassoClassifier, GroupLassoRegressor
+from diagatt.competitors.mdsp import MDSPClassifier, MDSPRegressor
+from diagatt.competitors.standard import StdAttClassifier, StdAttRegressor
+from diagatt.competitors.two_step import TwoStepClassifier, TwoStepRegressor
 from diagatt.estimators.gated import GatedAttentionClassifier, GatedAttentionRegressor
-from diagatt.estimators.group_lasso import GroupLassoClassifier, GroupLassoRegressor
-from diagatt.estimators.mdsp import MDSPClassifier, MDSPRegressor
 from diagatt.estimators.pooled import PooledClassifier, PooledRegressor
-from diagatt.estimators.standard import StdAttClassifier, StdAttRegressor
-from diagatt.estimators.two_step import TwoStepClassifier, TwoStepRegressor
 from tests.estimators.samples import ragged, responses
 
 SMALL = {"random_state": 0, "n_located": 2}
@@ -115,14 +115,14 @@ def test_weight_zero_is_absence_and_weight_two_is_repetition(model):
 @each
 def test_open_parameters_are_tuned_then_refitted_on_all(model):
     y = y_of(model)
-    name, grid = next(iter(model._grids.items()))
+    name, grid = next(iter(model.grids.items()))
     values = list(grid[:2])
     tuned = clone(model).set_params(**{name: values}, selection=3).fit(X, y)
     tried = {r[f"{name}_"]: r["loss"] for r in tuned.selection_}
     assert set(tried) == set(values)
     assert all(len(r["folds"]) == 3 for r in tuned.selection_)
     best = min(tuned.selection_, key=lambda r: r["loss"])
-    fixed = {n: best[f"{n}_"] for n in model._grids}
+    fixed = {n: best[f"{n}_"] for n in model.grids}
     assert all(getattr(tuned, f"{n}_") == value for n, value in fixed.items())
     refitted = clone(model).set_params(**fixed).fit(X, y)
     np.testing.assert_allclose(
@@ -131,23 +131,23 @@ def test_open_parameters_are_tuned_then_refitted_on_all(model):
 
 
 BAD = [
-    ({"n_located": 0}, "n_located must be a number of at least 1, got 0"),
-    ({"selection": 1}, "selection must be 'holdout' or a number of folds"),
+    ({"n_located": 0}, "n_located must be a whole number of at least 1, got 0"),
+    ({"selection": 1}, "selection must be 'holdout' or a whole number of at least 2, got 1"),
 ]
 
 
 @each
 @pytest.mark.parametrize(("parameters", "message"), BAD)
 def test_impossible_settings_are_refused(model, parameters, message):
-    name, grid = next(iter(model._grids.items()))
+    name, grid = next(iter(model.grids.items()))
     with pytest.raises(ValueError, match=message):
         clone(model).set_params(**{name: list(grid[:2])}, **parameters).fit(X, y_of(model))
 
 
 @each
 def test_an_empty_list_of_values_is_refused(model):
-    name = next(iter(model._grids))
-    with pytest.raises(ValueError, match=f"{name} is empty: give one value"):
+    name = next(iter(model.grids))
+    with pytest.raises(ValueError, match=rf"{name} must be .* or 'auto', got \[\]"):
         clone(model).set_params(**{name: []}).fit(X, y_of(model))
 
 

@@ -1,4 +1,4 @@
-"""Two-Step, clustering and then regression, with scikit-learn's face."""
+"""Two-Step: cluster all rows, then regress on those of one cluster."""
 
 from __future__ import annotations
 
@@ -6,20 +6,71 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from sklearn import config_context
+from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
-from diagatt.estimators.competitor import Competitor, CompetitorClassifier, CompetitorRegressor
-from diagatt.estimators.competitor_parameters import at_least, one_of, open_values
+from diagatt.estimators.competitor import Competitor
+from diagatt.estimators.response import Classification, Regression
 from diagatt.localization import N_LOCATED, top_rows
+from diagatt.parameters import at_least, count, one_of, several
+from diagatt.segments import BLOCK_ROWS
 from diagatt.solvers.glm import fit_linear
-from diagatt.solvers.mixture import COVARIANCE_TYPES, fit_mixture, log_odds
 from diagatt.solvers.problem import Samples
 
 
-class _TwoStep(Competitor):
-    """Everything that regression and classification share."""
+def fit_mixture(values: np.ndarray, covariance_type: str, max_iter: int, seed: int):
+    """Fit scikit-learn's mixture of two Gaussians to all rows and return it as arrays.
 
-    _grids: ClassVar = {"ridge": (0.01, 0.1, 1.0), "active_component": (0, 1)}
+    Its order of components is arbitrary and differs between fits to a part of the samples and to
+    all; here the rarer component comes first, so that an index means the same in both.
+
+    Returns
+    -------
+    weights (2,), means (2, d), roots of the precisions (2, d, d) with Σ⁻¹ = P Pᵀ, iterations
+    """
+    mixture = GaussianMixture(
+        2, covariance_type=covariance_type, max_iter=max_iter, random_state=seed
+    )
+    with config_context(array_api_dispatch=False):  # its k-means start is for NumPy alone
+        mixture.fit(values)
+    d, root = values.shape[1], mixture.precisions_cholesky_
+    if covariance_type == "tied":
+        root = np.stack([root, root])
+    elif covariance_type != "full":  # (2, d), or (2,) if spherical
+        root = root.reshape(2, -1, 1) * np.eye(d)
+    order = np.argsort(mixture.weights_, kind="stable")
+    return mixture.weights_[order], mixture.means_[order], root[order], mixture.n_iter_
+
+
+def log_odds(
+    values: Tensor, weights: np.ndarray, means: np.ndarray, precision_root: np.ndarray
+) -> Tensor:
+    """Return the log odds that a row belongs to component 1 rather than 0, (N,).
+
+    They rank rows as posterior probabilities do, also where those have all become 1.
+    """
+    log_density = values.new_empty(2, len(values), dtype=torch.float64)
+    for c in range(2):
+        root = torch.as_tensor(precision_root[c]).double()
+        shift = torch.as_tensor(means[c]).double() @ root
+        constant = float(np.log(weights[c])) + float(root.diagonal().log().sum())
+        for start in range(0, len(values), BLOCK_ROWS):
+            block = values[start : start + BLOCK_ROWS].double() @ root - shift  # (B, d)
+            log_density[c, start : start + len(block)] = constant - 0.5 * block.square().sum(1)
+    return log_density[1] - log_density[0]
+
+
+class _TwoStep(Competitor):
+    """What regression and classification share."""
+
+    grids: ClassVar = {"ridge": (0.01, 0.1, 1.0), "active_component": (0, 1)}
+    rules: ClassVar = {
+        "ridge": several(at_least(0)),
+        "active_component": several(one_of(0, 1)),
+        "covariance_type": one_of("full", "tied", "diag", "spherical"),
+        "max_iter": count(1),
+    }
     ridge_: float
     active_component_: int
 
@@ -42,7 +93,7 @@ class _TwoStep(Competitor):
         self.selection = selection
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override]
         """Fit to samples and their responses; scikit-learn's mixture takes no sample weights.
 
         Parameters
@@ -50,18 +101,7 @@ class _TwoStep(Competitor):
         X : RaggedRows, list of (p_i, d) arrays, (n, p, d) array, or (n, d) array
         y : array of shape (n,)
         """
-        self._fit(X, y)
-        return self
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        one_of(self, "covariance_type", COVARIANCE_TYPES)
-        at_least(self, 0, "ridge")
-        at_least(self, 1, "max_iter")
-        if not set(open_values(self, "active_component", (0, 1))) <= {0, 1}:
-            raise ValueError(
-                f"active_component must be 0, 1 or 'auto', got {self.active_component!r}."
-            )
+        return self._fit(X, y)
 
     def _train(self, problem: Samples, seed: int, memo: dict) -> None:
         if "mixture" not in memo:  # it does not depend on what is tuned
@@ -78,16 +118,15 @@ class _TwoStep(Competitor):
         )
         self.coef_, self.intercept_ = coef.T.numpy(), intercept.numpy()  # (K, R̃d), (K,)
 
-    def _located(self, values: Tensor, offsets: Tensor) -> np.ndarray:
-        mixture = (self.mixture_weights_, self.mixture_means_, self.precision_root_)
-        odds = log_odds(values, *mixture).numpy()
-        return top_rows(
-            odds if self.active_component_ == 1 else -odds, offsets.numpy(), self.n_located
-        )
+    def _row_scores(self, values: Tensor, offsets: Tensor) -> Tensor:
+        """Return the log odds of the active component (equation localization_twostep)."""
+        odds = log_odds(values, self.mixture_weights_, self.mixture_means_, self.precision_root_)
+        return odds if self.active_component_ == 1 else -odds
 
     def _chosen_rows(self, values: Tensor, offsets: Tensor) -> Tensor:
-        """The located rows side by side, most probable first, zeros where there are fewer."""
-        located = torch.from_numpy(self._located(values, offsets))  # (n, R̃)
+        """Return the located rows side by side, best first, with zeros where there are fewer."""
+        scores = self._row_scores(values, offsets).numpy()
+        located = torch.from_numpy(top_rows(scores, offsets.numpy(), self.n_located))  # (n, R̃)
         rows = values[offsets[:-1, None] + located.clamp(min=0)]  # (n, R̃, d)
         return torch.where(located[:, :, None] < 0, 0, rows).flatten(1)
 
@@ -95,22 +134,12 @@ class _TwoStep(Competitor):
         rows = self._chosen_rows(values, offsets).double()
         return rows @ torch.from_numpy(self.coef_).T + torch.from_numpy(self.intercept_)
 
-    def locate(self, X: Any) -> np.ndarray:
-        """Rows most probably of the active component (equation localization_twostep).
 
-        Returns
-        -------
-        array of shape (n_samples, n_located), int
-            Most probable first; -1 where a sample has fewer rows.
-        """
-        return self._located(*self._packed(X))
-
-
-class TwoStepRegressor(_TwoStep, CompetitorRegressor):
+class TwoStepRegressor(Regression, _TwoStep):
     r"""Cluster all rows, then regress on those of one cluster: the paper's Two-Step.
 
     A mixture of two Gaussians is fitted to the rows of all samples as if they were independent
-    (scikit-learn's `GaussianMixture`). Of each sample the R̃ rows with the largest posterior
+    (scikit-learn's `GaussianMixture`). In each sample, the R̃ rows with the largest posterior
     probability P_j of the active component, in that order, make one vector of R̃d features:
 
     .. math:: \mathrm E\, y = ⟨β, (x_{j_1}, …, x_{j_{\tilde R}})⟩ + b, \qquad
@@ -121,19 +150,19 @@ class TwoStepRegressor(_TwoStep, CompetitorRegressor):
     Parameters
     ----------
     ridge : float, "auto" or sequence
-        λ of ½λ‖β‖² beside the summed loss, as ``alpha`` of scikit-learn's Ridge; "auto" tries
+        λ of ½λ‖β‖², added to the summed loss, as ``alpha`` of scikit-learn's Ridge; "auto" tries
         0.01, 0.1 and 1 on held-out samples.
     active_component : {"auto", 0, 1}
-        Which component is the active one, the rarer (0) or the more frequent (1); "auto" lets
-        held-out samples say.
+        Which component is the active one, the rarer (0) or the more frequent (1); "auto" decides
+        by held-out samples.
     covariance_type, max_iter : str, int
-        Of the mixture.
+        Covariances and iterations of the mixture, as in scikit-learn.
     n_located : int
-        R̃, the rows chosen of each sample.
+        R̃, how many rows per sample are chosen.
     selection : "holdout" or int
-        How open parameters are compared: one held-out part of n/8, or this many folds.
+        How candidate values are compared: on one held-out part of n/8, or by this many folds.
     random_state : int, RandomState or None
-        Of the held-out part and of the mixture's start.
+        Seeds the choice of the held-out part and the start of the mixture.
 
     Attributes
     ----------
@@ -145,14 +174,13 @@ class TwoStepRegressor(_TwoStep, CompetitorRegressor):
     ridge_, active_component_ : float, int
         The values in use.
     n_iter_ : int
-        Of the mixture.
+        Iterations of the mixture.
     selection_ : list of dicts
         Held-out loss of every candidate.
 
     Examples
     --------
-    >>> from diagatt import simulate
-    >>> from diagatt.estimators.two_step import TwoStepRegressor
+    >>> from diagatt import TwoStepRegressor, simulate
     >>> data = simulate.regression(200, p=6, d=4, mu=(3,), sigma2=(4,), seed=0)
     >>> model = TwoStepRegressor(n_located=2, random_state=0).fit(data.X, data.y)
     >>> model.locate(data.X[:3]).shape
@@ -160,7 +188,7 @@ class TwoStepRegressor(_TwoStep, CompetitorRegressor):
     """
 
 
-class TwoStepClassifier(_TwoStep, CompetitorClassifier):
+class TwoStepClassifier(Classification, _TwoStep):
     """Cluster all rows, then logistic regression on those of one cluster.
 
     Parameters
@@ -178,8 +206,7 @@ class TwoStepClassifier(_TwoStep, CompetitorClassifier):
 
     Examples
     --------
-    >>> from diagatt import simulate
-    >>> from diagatt.estimators.two_step import TwoStepClassifier
+    >>> from diagatt import TwoStepClassifier, simulate
     >>> data = simulate.classification(200, p=6, d=4, seed=0)
     >>> model = TwoStepClassifier(n_located=2, random_state=0).fit(data.X, data.y)
     >>> model.predict_proba(data.X[:2]).shape
