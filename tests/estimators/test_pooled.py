@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 import torch
-from diagatt.solvers.glm import fit_linear
 from sklearn.linear_model import GammaRegressor, LogisticRegression, PoissonRegressor, Ridge
 
 from diagatt.estimators.pooled import PooledClassifier, PooledRegressor, row_contributions
 from diagatt.families import get_family
 from diagatt.solvers import linear
+from diagatt.solvers.glm import fit_linear
 from tests.estimators.samples import ragged, responses
 
 X = ragged(n=80)

@@ -16,9 +16,22 @@ from diagatt.estimators.diagonal_reading import DiagonalReading, check_lengths
 from diagatt.estimators.presets import get_preset
 from diagatt.estimators.stored import check_given, counted_samples, is_small
 from diagatt.parameters import Rule
+from diagatt.persistence import to_json
 from diagatt.ragged import RaggedRows
 from diagatt.scores import SCORE_FORMS, get_score_form
-from diagatt.solvers import SOLVERS, Checkpoint, Fitted, Model, Solver, Uniform, get_solver
+from diagatt.solvers import (
+    SOLVERS,
+    Auto,
+    Checkpoint,
+    Fitted,
+    Gradient,
+    Likelihood,
+    Model,
+    Refined,
+    Solver,
+    Uniform,
+    get_solver,
+)
 from diagatt.solvers.criteria import unevenness
 from diagatt.solvers.heads import fit_heads
 from diagatt.solvers.problem import Problem
@@ -31,8 +44,11 @@ class _DiagAtt(DiagonalReading):
 
     rules: ClassVar[Mapping[str, Rule]] = {
         "n_heads": parameters.several(parameters.count(1)),
-        "solver": parameters.either(
-            parameters.one_of(*SOLVERS), parameters.instance("a solver object", Solver)
+        "solver": Rule(  # a user's own solver may register itself later
+            "the name of a solver or a solver object",
+            lambda solver: (
+                isinstance(solver, Solver) or (isinstance(solver, str) and solver in SOLVERS)
+            ),
         ),
         "score_form": parameters.one_of(*SCORE_FORMS),
         "coupling": parameters.one_of(*COUPLINGS),
@@ -81,7 +97,7 @@ class _DiagAtt(DiagonalReading):
         """Make an estimator; a parameter that belongs to a solver is told where it went."""
         for name in given:
             owners = [kind.__name__ for kind in SOLVERS.values() if name in kind.rules]
-            if owners and name not in cls.rules:
+            if owners and name not in cls._get_param_names():
                 raise TypeError(
                     f"{name} is a parameter of the solver, not of {cls.__name__}: write "
                     f"solver={' or '.join(f'{owner}({name}=…)' for owner in owners)}, with "
@@ -147,6 +163,30 @@ class _DiagAtt(DiagonalReading):
     def _stored_encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
         """Return the function that turns stored responses into numbers."""
         raise NotImplementedError
+
+    @classmethod
+    def from_format_1(cls, document: dict[str, Any]) -> dict[str, Any]:
+        """Return a document of format 1, whose parameters were flat, in the present format."""
+        flat = dict(document["parameters"])
+        form, every = flat["score_form"], flat.pop("checkpoint_every")
+        if flat["checkpoint"] is not None and every != 1:
+            flat["checkpoint"] = Checkpoint(flat["checkpoint"], every)
+        names_kept = cls._get_param_names()
+        own = {name: value for name, value in flat.items() if name not in names_kept}
+        rank = own["rank"] or 2  # None meant two directions to the likelihood solver
+        names = ("covariance", "shrinkage")
+        likelihood = Likelihood(rank=rank, **{name: own.pop(name) for name in names})
+        solvers: dict[str, Solver] = {"likelihood": likelihood, "gradient": Gradient(**own)}
+        if flat["solver"] in solvers:
+            solver: Any = solvers[flat["solver"]]
+        elif repr(likelihood) + repr(solvers["gradient"]) == "Likelihood()Gradient()":
+            solver = "auto"
+        else:
+            solver = Auto([Uniform(), likelihood, Refined(likelihood), solvers["gradient"]])
+        kept = {name: value for name, value in flat.items() if name in names_kept}
+        parameters = {**kept, "solver": to_json("solver", solver)}
+        fitted = {**document["fitted"], "score_form_": form}
+        return {**document, "parameters": parameters, "fitted": fitted}
 
     def _check_rows(self, rows: RaggedRows | RowStore) -> None:
         """Refuse samples with fewer rows than heads that need distinct rows."""

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.parameters import Rule
+from diagatt.persistence import register_part
 from diagatt.scores import SCORE_FORMS, ScoreForm
 from diagatt.solvers.checkpoint import Checkpoint
 from diagatt.solvers.problem import Problem
@@ -114,6 +115,7 @@ class Solver(BaseEstimator):
     def __init_subclass__(cls) -> None:
         """Register the solver by its name."""
         super().__init_subclass__()
+        register_part(cls)
         if "name" in cls.__dict__:
             SOLVERS[cls.name] = cls
 
