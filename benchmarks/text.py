@@ -60,12 +60,12 @@ def print_tokens(folder: Path) -> None:
 
 
 def run_throughput(rounds: int) -> None:
-    """Time embedding 3,000 comments by a bare loop, by TextRows and from the cache."""
+    """Embed 3,000 comments by a bare loop, by TextRows, and from the cache; best of rounds."""
+    from diagatt.kinds.text.language_model import load_language_model
     from diagatt.text import TextRows
-    from diagatt.text.backends import load_backend
 
     texts = uci_sentiment().texts
-    backend = load_backend("minilm")
+    backend = load_language_model("minilm")
     best = {"bare": np.inf, "TextRows": np.inf, "TextRows, filling the cache": np.inf}
     best["from the cache"] = np.inf
     for _ in range(rounds):  # interleaved: other work on the machine disturbs all equally
@@ -165,23 +165,20 @@ def run_ablation(preset: str) -> None:
 
 
 def text_variant(name: str, n_samples: int) -> tuple[Any, Any]:
-    """Return rows and estimator of a variant of "text"."""
-    from diagatt import DiagAttClassifier
-    from diagatt.text import TextRows
-    from diagatt.text.presets import text_settings
+    """Rows and estimator of a variant of "text"."""
+    from diagatt.text import TextRows, text_estimator
 
-    settings = {**text_settings(n_samples), "n_restarts": 6, **VARIANTS["text"][name]}
+    settings = {"n_restarts": 6, "random_state": 0, **VARIANTS["text"][name]}
     rows = TextRows(layers=settings.pop("layers", "joined"), cache=CACHE)
-    return rows, DiagAttClassifier(**settings, random_state=0)
+    return rows, text_estimator(n_samples, **settings)
 
 
 def keyword_variant(name: str, n_samples: int) -> tuple[Any, Any]:
-    """Return rows and estimator of a variant of "keyword"."""
-    from diagatt.text import TextRows
-    from diagatt.text.presets import keyword_blend
+    """Rows and estimator of a variant of "keyword"."""
+    from diagatt.text import TextRows, text_estimator
 
     settings = dict(VARIANTS["keyword"][name])
-    blend = keyword_blend(n_samples).set_params(random_state=0)
+    blend = text_estimator(n_samples, preset="keyword").set_params(random_state=0)
     members, steps = settings.pop("members", (0, 1, 2)), settings.pop("steps", 1)
     for _, member, _ in blend.members[1:]:
         member.set_params(max_epochs=round(member.max_epochs * steps), **settings)

@@ -306,7 +306,7 @@ def test_a_family_of_the_other_estimator():
 
 @pytest.mark.parametrize("estimator", [DiagAttRegressor, DiagAttClassifier])
 def test_an_unknown_preset(estimator):
-    known = r"unknown preset 'best': choose one of \['keyword', 'keyword-layer', 'paper', 'text'\]"
+    known = r"unknown preset 'best': choose one of \['paper'\]"
     with pytest.raises(ValueError, match=known):
         estimator.preset("best")
 

@@ -1,4 +1,4 @@
-"""The rooms of the house: data flow down, nobody imports upwards, and no import goes in a circle."""
+"""The rooms of the house: nobody imports upwards, and no import goes in a circle."""
 
 import ast
 from pathlib import Path

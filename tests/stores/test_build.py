@@ -13,7 +13,7 @@ from diagatt import RaggedRows
 from diagatt.images import PatchRows
 from diagatt.stores import RowStore, StoreError
 from diagatt.text import TextRows
-from tests.text.conftest import tiny_bert  # noqa: F401
+from tests.kinds.text.conftest import tiny_bert  # noqa: F401
 
 SMALL = {"shard_mib": 0.005}
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from diagatt.cli import app
+from diagatt.commands.cli import app
 from diagatt.studies import (
     STUDIES,
     ResultStore,

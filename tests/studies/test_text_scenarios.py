@@ -11,7 +11,7 @@ from diagatt import RaggedRows
 from diagatt.studies import ResultStore, get_study, run_tasks, write_report
 from diagatt.studies import text_scenarios as scenarios
 from diagatt.studies.text_report import paired_table, top_located, uci_tables
-from diagatt.text.embedded import EmbeddedTexts
+from diagatt.text import EmbeddedTexts
 
 WORDS = {"good": (3.0, 1), "bad": (-3.0, 0)}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,14 +39,11 @@ class Summary:
         lines += [f"{name + ':':<34}{value}" for name, value in self.facts.items()]
         lines += ["-" * 72]
         for cells in [("heads", "log-likelihood", "parameters", "AIC", "BIC"), *self._criteria()]:
-            widths = (5, 18, 13, 18, 18)
-            lines.append("".join(f"{c:>{w}}" for c, w in zip(cells, widths, strict=True)))
+            lines.append(_line(cells, (5, 18, 13, 18, 18)))
         lines += ["-" * 72]
         head = ("head", "feature", "estimate", "s.e.", "z", "P>|z|")
-        for name, feature, *cells in [head, *self._coefficients()]:
-            widths = (12, 12, 12, 9)
-            numbers = "".join(f"{c:>{w}}" for c, w in zip(cells, widths, strict=True))
-            lines.append(f"{name:<9}{feature[:17]:<18}{numbers}")
+        for name, feature, *numbers in [head, *self._coefficients()]:
+            lines.append(f"{name:<9}{feature[:17]:<18}{_line(numbers, (12, 12, 12, 9))}")
         return "\n".join([*lines, "=" * 72])
 
     def _criteria(self) -> list[tuple[str, ...]]:
@@ -90,6 +88,10 @@ class Summary:
 def cell(x: Any) -> str:
     """Return a number with four digits, or a dash for NaN."""
     return "–" if np.isnan(x) else format(x, ".4g")
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
 
 
 def _probability(p: float) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 
 from diagatt.report.encoding import data_uris, halves, integers, kept_rows, utf16_spans
 from diagatt.report.samples import Samples
+from diagatt.report.top import DRAWINGS
 
 __all__ = ["contents"]
 
@@ -82,7 +83,7 @@ def _payload(samples: Samples) -> dict[str, Any]:
 
 def _most_rows(samples: Samples, used: int) -> int:
     """Return how many rows fit: each takes two halves per head, an index, and a span or a box."""
-    row_bytes = 4 * samples.weights.shape[1] + {"text": 8, "image": 10, "rows": 2}[samples.kind]
+    row_bytes = 4 * samples.weights.shape[1] + DRAWINGS[samples.kind].row_bytes
     return int(max(ROW_BYTES, PAGE_BYTES - used) * 3 / 4 / row_bytes)
 
 

@@ -19,7 +19,7 @@ from diagatt.report.contents import contents
 from diagatt.report.encoding import safe_json
 from diagatt.report.facts import metrics, model_facts
 from diagatt.report.samples import collect
-from diagatt.report.top import top_features, top_patches, top_words
+from diagatt.report.top import DRAWINGS
 
 __all__ = ["render_page", "write_page"]
 
@@ -84,11 +84,8 @@ def render_page(
     check_is_fitted(model)
     samples = collect(model, X, y, **shown)
     title = title or "Which rows decided?"
-    if samples.kind == "rows":
-        values = RaggedRows.coerce(X).values
-        top = top_features(samples, values, _feature_names(model, feature_names))
-    else:
-        top = top_words(samples) if samples.kind == "text" else top_patches(samples)
+    names = _feature_names(model, feature_names)
+    top = DRAWINGS[samples.kind].top(samples, RaggedRows.coerce(X).values, names)
     style = _asset("page.css")
     script = "".join(_asset(name) for name in _SCRIPTS)
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from diagatt.kinds.answers import answer
 from diagatt.metrics import rmse
 from diagatt.ragged import RaggedRows
 from diagatt.report.payload import (
@@ -145,20 +146,19 @@ def collect(
     >>> samples.weights.shape, samples.kind
     ((1200, 1), 'rows')
     """
-    if not hasattr(model, "attention"):
+    rows = RaggedRows.coerce(X)
+    answers = answer(model, rows, covariates)
+    if answers.weights is None:
         raise TypeError(
             f"{type(model).__name__} gives its rows no attention weights, so there is nothing to "
             "shade: use an estimator with an attention method, such as DiagAttClassifier."
         )
     if texts is not None and images is not None:
         raise ValueError("a sample is shown as text or as image: pass texts or images, not both.")
-    rows = RaggedRows.coerce(X)
     n = len(rows)
-    extra = {} if covariates is None else {"covariates": covariates}
-    prediction = np.asarray(model.predict(rows, **extra))
-    labels, probability, response = None, None, _check_responses(y, n)
-    if hasattr(model, "classes_"):
-        probability = np.asarray(model.predict_proba(rows, **extra))
+    prediction = answers.prediction
+    labels, probability, response = None, answers.probability, _check_responses(y, n)
+    if probability is not None:
         names = model.classes_.tolist()
         if response is not None:
             names = list(dict.fromkeys([*names, *response.tolist()]))  # those of the fit first
@@ -168,13 +168,13 @@ def collect(
         labels = [str(name) for name in names]
     elif response is not None:
         response = response.astype(np.float64)
-    weights = np.concatenate(model.attention(rows))
+    weights = np.concatenate(answers.weights)
     ids = [f"sample {i}" for i in range(n)] if ids is None else check_count(ids, n, "ids")
     return Samples(
         offsets=rows.offsets,
         weights=weights,
-        scores=np.concatenate(model.scores(rows)) if hasattr(model, "scores") else None,
-        located=_located(model, rows, weights),
+        scores=None if answers.scores is None else np.concatenate(answers.scores),
+        located=_located(answers.located, rows, weights),
         prediction=prediction,
         labels=labels,
         probability=probability,
@@ -188,9 +188,8 @@ def collect(
     )
 
 
-def _located(model: Any, rows: RaggedRows, weights: np.ndarray) -> np.ndarray:
+def _located(located: np.ndarray, rows: RaggedRows, weights: np.ndarray) -> np.ndarray:
     """Return one row per head, (n, R): the largest weight if `locate` names more or fewer."""
-    located = np.asarray(model.locate(rows)).reshape(len(rows), -1)
     if located.shape[1] == weights.shape[1]:
         return located
     return np.array([part.argmax(axis=0) for part in np.split(weights, rows.offsets[1:-1])])

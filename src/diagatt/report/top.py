@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from diagatt.report.samples import Samples
 
-__all__ = ["groups", "top_features", "top_patches", "top_words"]
+__all__ = ["DRAWINGS", "groups", "top_features", "top_patches", "top_words"]
 
 MOST = 12  # entries per group
 MOST_GROUPS = 8
@@ -35,7 +36,7 @@ def _by_group(samples: Samples, entries: Callable[[np.ndarray], list[dict]]) -> 
     return [{"name": name, "entries": entries(inside)} for name, inside in groups(samples)]
 
 
-def top_words(samples: Samples) -> list[dict[str, Any]]:
+def top_words(samples: Samples, *_: Any) -> list[dict[str, Any]]:
     """Return the words whose mean weight in a group most exceeds that in all other samples.
 
     With ``m_g(w)`` the total weight (mean over heads) of word w in the samples of group g, divided
@@ -61,7 +62,7 @@ def top_words(samples: Samples) -> list[dict[str, Any]]:
     return _by_group(samples, entries)
 
 
-def top_patches(samples: Samples) -> list[dict[str, Any]]:
+def top_patches(samples: Samples, *_: Any) -> list[dict[str, Any]]:
     """Return the located patches of each group with the largest weights, by sample and row."""
     surest = samples.posterior.argmax(axis=1)  # (n,) head
     weight = samples.posterior.max(axis=1)
@@ -98,3 +99,23 @@ def _word(text: str) -> str:
     """Return the text in lower case without surrounding punctuation, unless it is nothing else."""
     text = text.strip().lower()
     return text.strip(".,;:!?\"'()[]{}…“”‘’") or text
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """One way in which the page draws rows.
+
+    ``top(samples, values, feature_names)`` lists what located rows have in common; a row takes
+    ``row_bytes`` besides its weights and scores.
+    """
+
+    top: Callable[..., list[dict[str, Any]]]
+    row_bytes: int
+
+
+#: By what a row is: a span of a text, a patch of an image, or nothing but its features.
+DRAWINGS = {
+    "text": Drawing(top_words, 8),
+    "image": Drawing(top_patches, 10),
+    "rows": Drawing(top_features, 2),
+}

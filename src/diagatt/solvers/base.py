@@ -189,6 +189,21 @@ def get_solver(solver: str | Solver) -> Solver:
     return SOLVERS[solver]()
 
 
+def with_solver(solver: str, flat: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an estimator's parameters: those that belong to the named solver are given to it.
+
+    Examples
+    --------
+    >>> from diagatt.solvers import with_solver
+    >>> with_solver("likelihood", {"ridge": 2.0, "covariance": "tied"})
+    {'ridge': 2.0, 'solver': Likelihood(covariance='tied')}
+    """
+    kind = SOLVERS[solver]
+    own = {name: value for name, value in flat.items() if name in kind.rules}
+    rest = {name: value for name, value in flat.items() if name not in own}
+    return {**rest, "solver": kind(**own)}
+
+
 def agreed(tensors: list[Tensor], problem: Problem) -> list[Tensor]:
     """Return the tensors of the first process: rounding may differ between machines."""
     return problem.group.agree(tensors)

@@ -215,22 +215,22 @@ def _keyword_layers(method: str) -> Any:
 
 def _keyword_estimator(method: str, seed: int, n_texts: int) -> Any:
     """The method's estimator, chosen by five folds, or our blend."""
-    from diagatt.text.presets import keyword_blend
+    from diagatt.text import text_estimator
 
     if method == "diagatt":
-        return keyword_blend(n_texts).set_params(random_state=seed)
+        return text_estimator(n_texts, preset="keyword").set_params(random_state=seed)
     model = _estimator(method, seed, n_texts)
     return model.set_params(selection=5) if "selection" in model.get_params() else model
 
 
 def _estimator(method: str, seed: int, n_texts: int) -> Any:
     """The method's estimator, or ours with its preset for texts."""
-    from diagatt.text.presets import text_settings
+    from diagatt.text import text_estimator
 
     method = method.removesuffix("-best").removesuffix("-joined")
-    model = make_estimator(method, classifies=True, seed=seed)
-    ours = method == "diagatt"
-    model.set_params(**(text_settings(n_texts) if ours else TUNED.get(method, {})))
+    if method == "diagatt":
+        return text_estimator(n_texts).set_params(random_state=seed)
+    model = make_estimator(method, classifies=True, seed=seed).set_params(**TUNED.get(method, {}))
     if "n_located" in model.get_params():
         model.set_params(n_located=LOCATED)
     return model
