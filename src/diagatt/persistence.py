@@ -13,12 +13,13 @@ from inspect import isabstract
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from diagatt import modelfile
 from diagatt.modelfile import ModelFileError
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 # Rooms whose estimators a file may name inside a blend or a pipeline.
 ROOMS = ("diagatt.estimators", "diagatt.competitors")
@@ -49,7 +50,7 @@ class SavedToFile:
         return cls.from_document(*modelfile.read(path), path)
 
     def to_document(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Tensors and JSON document of the fitted estimator."""
+        """Return tensors and JSON document of the fitted estimator."""
         return to_document(self)
 
     @classmethod
@@ -62,9 +63,16 @@ class SavedToFile:
         """Return the fitted estimator that `to_document` took apart."""
         return from_document(cls, tensors, document, path)
 
+    @classmethod
+    def _present_document(
+        cls, document: Mapping[str, Any], tensors: Mapping[str, np.ndarray]
+    ) -> Mapping[str, Any]:
+        """Return a document of an older format in the present one, with objects for JSON."""
+        return document
+
 
 def to_document(estimator: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Tensors and JSON document of a fitted estimator, as `diagatt.modelfile.write` takes them."""
+    """Return tensors and JSON document of a fitted estimator, for `diagatt.modelfile.write`."""
     from diagatt import __version__
 
     check_is_fitted(estimator)
@@ -108,6 +116,8 @@ def from_document(
     known = classes if isinstance(classes, Mapping) else {classes.__name__: classes}
     if name not in known:
         raise ModelFileError(f"{path} holds a {name}: load it with {name}.load.")
+    if hasattr(known[name], "_present_document"):
+        document = known[name]._present_document(document, tensors)
     estimator = known[name](**document["parameters"])
     for attribute, value in document["fitted"].items():
         setattr(estimator, attribute, _from_json(value))
@@ -164,6 +174,12 @@ def to_json(name: str, value: Any) -> Any:
         value = value.item()
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
+    if isinstance(value, BaseEstimator):  # such as a solver
+        own = value.get_params(deep=False).items()
+        inner = {key: to_json(f"{name}__{key}", item) for key, item in own}
+        return {"class": type(value).__name__, "parameters": inner}
+    if isinstance(value, list | tuple):
+        value = [to_json(name, item) for item in value]
     try:
         json.dumps(value)
     except TypeError as error:

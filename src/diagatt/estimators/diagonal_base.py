@@ -13,6 +13,7 @@ from diagatt import parameters
 from diagatt.attention.diagonal import COUPLINGS
 from diagatt.certainty.rows import warn_if_uniform
 from diagatt.estimators.diagonal_reading import DiagonalReading, check_lengths
+from diagatt.estimators.documents import present_document
 from diagatt.estimators.presets import get_preset
 from diagatt.estimators.stored import check_given, counted_samples, is_small
 from diagatt.parameters import Rule
@@ -108,6 +109,12 @@ class _DiagAtt(DiagonalReading):
         """
         settings = get_preset(cls._estimator_type_name(), name)
         return cls(**settings).set_params(**parameters)
+
+    @classmethod
+    def _present_document(
+        cls, document: Mapping[str, Any], tensors: Mapping[str, np.ndarray]
+    ) -> Mapping[str, Any]:
+        return present_document(document, tensors)
 
     @classmethod
     def _estimator_type_name(cls) -> str:
