@@ -15,7 +15,7 @@ from diagatt.competitors.mdsp import (
     separation_prox,
 )
 from diagatt.families import get_family
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.problem import Samples
 from tests.estimators.samples import ragged, responses
 
 X = ragged(n=40, d=3, longest=5)
@@ -29,7 +29,7 @@ def model_of(kind, **parameters):
 def problem_of(rows, y, family="gaussian", outputs=1):
     values, offsets = rows.to_torch()
     y = torch.as_tensor(y).to(values)
-    return Problem(
+    return Samples(
         get_family(family), values, offsets, y, torch.ones_like(y), y.new_empty(len(y), 0), outputs
     )
 

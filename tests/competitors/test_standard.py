@@ -1,10 +1,12 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
+from sklearn.exceptions import ConvergenceWarning
 
 from diagatt.attention.standard import StandardAttention, attention_bytes
 from diagatt.competitors.standard import StdAttClassifier, StdAttRegressor
-from diagatt.solvers import module_training
 from tests.estimators.samples import ragged, responses
 
 X = ragged(n=40, d=3, longest=5)
@@ -132,6 +134,7 @@ def test_located_rows_are_a_union_over_heads():
 
 
 def test_unconverged_lbfgs_warns(monkeypatch):
-    monkeypatch.setattr(module_training, "LBFGS_STEPS", 2)
-    with pytest.warns(module_training.ConvergenceWarning, match="stopped after 2 steps"):
+    training = StdAttRegressor._training
+    monkeypatch.setattr(StdAttRegressor, "_training", lambda m: replace(training(m), max_steps=2))
+    with pytest.warns(ConvergenceWarning, match="stopped after 2 steps"):
         StdAttRegressor(random_state=0).fit(X, responses(X))

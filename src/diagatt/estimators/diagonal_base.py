@@ -186,6 +186,8 @@ class _DiagAtt(DiagonalReading):
         kept = {name: value for name, value in flat.items() if name in names_kept}
         parameters = {**kept, "solver": to_json("solver", solver)}
         fitted = {**document["fitted"], "score_form_": form}
+        if fitted["solver_"] == "polish":
+            fitted["solver_"] = Refined.name
         return {**document, "parameters": parameters, "fitted": fitted}
 
     def _check_rows(self, rows: RaggedRows | RowStore) -> None:
