@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from diagatt.html_table import html_table
+from diagatt.tables import html_table
 
 
 @dataclass(frozen=True)
