@@ -30,8 +30,8 @@ from diagatt.solvers.row_model import RowModel, context_of, gaussian_of
 from diagatt.solvers.stored import AnyProblem
 from diagatt.solvers.stored_expectation import StoredExpectation
 from diagatt.theory.moments import Moments
-from diagatt.theory.separation import SeparationError
 from diagatt.theory.start import separating_start
+from diagatt.theory.whitening import SeparationError
 
 # Samples on which starts compete; all data refine the winner.
 # At least so many, and so many times the number of features.
