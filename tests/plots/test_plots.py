@@ -8,7 +8,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from diagatt.estimators.summary import Summary, coefficient
+from diagatt.certainty.summary import Summary, coefficient
 
 from diagatt import plots
 

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from diagatt.cli import app
+from diagatt.commands.cli import app
 from scipy.stats import ttest_rel
 from typer.testing import CliRunner
 
