@@ -305,7 +305,7 @@ def _draw_uci(study: Study, cells: Sequence[Cell]) -> Figure:
     figure = Figure(figsize=(10, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2)
     left.hist(lengths, bins=range(int(lengths.max()) + 2), color=_COLOURS[0])
-    left.set(xlabel="words a comment", ylabel="comments", title="(a)")
+    left.set(xlabel="words per comment", ylabel="comments", title="(a)")
     tail = left.inset_axes((0.52, 0.42, 0.45, 0.5))
     long = lengths[lengths > 40]
     tail.hist(long, bins=range(40, int(lengths.max()) + 2), color=_COLOURS[0])
