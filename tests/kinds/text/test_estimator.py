@@ -93,7 +93,7 @@ def test_the_keyword_preset_reads_three_parts_of_the_joined_layers(pipeline, kin
         (kind, (1,)),
         (kind, (2,)),
     ]
-    assert [m.max_epochs for _, m, _ in blend.members] == [17, 10, 10]  # 120 and 1000 steps
+    assert [m.solver.max_epochs for _, m, _ in blend.members] == [17, 10, 10]  # 120 and 1000 steps
     assert blend.members[0][1].ridge == pytest.approx(6.4)
 
 
