@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from diagatt.solvers.linear import fit_penalized
 from sklearn.linear_model import (
     GammaRegressor,
     LinearRegression,
@@ -13,7 +14,6 @@ from sklearn.linear_model import (
 
 from diagatt.families import FAMILIES, get_family
 from diagatt.solvers.glm import DivergedError, fit_glm
-from diagatt.solvers.linear import fit_penalized
 
 N, D = 120, 4
 

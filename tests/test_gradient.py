@@ -5,18 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from diagatt.estimators.averaging import average
+from diagatt.solvers.adam import AdamRun
+from diagatt.solvers.training import DivergedError, GradientSettings, initialize, risk
 from sklearn.utils import check_random_state
 
 from diagatt import DiagAttClassifier, DiagAttRegressor, DiagonalAttention, RaggedRows
-from diagatt.estimators.averaging import average
 from diagatt.families import get_family
 from diagatt.modelfile import ModelFileError
 from diagatt.segments import sample_of_row
-from diagatt.solvers.adam import AdamRun
 from diagatt.solvers.checkpoint import Checkpoint
 from diagatt.solvers.gradient import fit_gradient
 from diagatt.solvers.problem import Problem
-from diagatt.solvers.training import DivergedError, GradientSettings, initialize, risk
 
 # Short fits need not find a row; what is tested here is something else.
 pytestmark = pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning")

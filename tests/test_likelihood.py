@@ -6,6 +6,9 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from diagatt.solvers.covariance import COVARIANCES, oas_intensity, structured
+from diagatt.solvers.expectation import Expectation, ResponseModel
+from diagatt.solvers.row_model import RowModel, context_of
 from scipy.stats import multivariate_normal, norm
 
 from diagatt import (
@@ -18,11 +21,8 @@ from diagatt import (
 from diagatt.families import get_family
 from diagatt.metrics import accuracy, crlr, rmse
 from diagatt.solvers import starts
-from diagatt.solvers.covariance import COVARIANCES, oas_intensity, structured
-from diagatt.solvers.expectation import Expectation, ResponseModel
 from diagatt.solvers.likelihood import EM, LatentRows, LikelihoodSettings, to_module
 from diagatt.solvers.problem import Problem
-from diagatt.solvers.row_model import RowModel, context_of
 
 
 def make_problem(X: RaggedRows, y, family="gaussian", n_outputs=1, weights=None, covariates=None):

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks.cost import IterationCost
 from diagatt import DiagAttClassifier, DiagAttRegressor, RaggedRows, simulate
 from diagatt.distributed import Group
 from diagatt.estimators import PooledRegressor
 from diagatt.estimators import stored as stored_estimators
 from diagatt.families import get_family
 from diagatt.modelfile import ModelFileError
-from diagatt.solvers.cost import IterationCost
 from diagatt.solvers.likelihood import EM
 from diagatt.solvers.problem import Problem
 from diagatt.solvers.stored import StoredProblem

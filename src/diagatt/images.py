@@ -10,7 +10,7 @@ from diagatt.kinds.image.kronecker import (
 )
 from diagatt.kinds.image.patches import PatchRows, columns_as_rows
 from diagatt.kinds.image.reading import read_image
-from diagatt.plots.images import draw_attention, draw_coefficients
+from diagatt.plots.patches import draw_attention, draw_coefficients
 
 __all__ = [
     "ImageClassifier",

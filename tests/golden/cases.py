@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from diagatt import DiagAttClassifier, DiagAttRegressor, RaggedRows, RowStore
+from diagatt.families import get_family
+from diagatt.solvers import SOLVERS
 
 FITS = Path(__file__).with_name("fits.npz")
 N, P, D = 240, 6, 4
@@ -103,3 +105,48 @@ def draw(family: str = "gaussian", n: int = N, seed: int = 0, **_: Any):
         "gamma": lambda: rng.gamma(3.0, mean / 3),
     }[family]()
     return RaggedRows.from_samples(rows), y, Z, rng.integers(1, 4, n).astype(float)
+
+
+def estimator(case: dict[str, Any], seed: int) -> Any:
+    """Make the estimator of a case."""
+    family = case.get("family", "gaussian")
+    kind = DiagAttClassifier if get_family(family).classifies else DiagAttRegressor
+    solver = SOLVERS[case["solver"]](**case.get("how", {}))
+    return kind(solver=solver, family=family, random_state=seed, **case.get("model", {}))
+
+
+def fit(case: dict[str, Any], seed: int) -> dict[str, np.ndarray]:
+    """Fit one case; return W, V, predictions and located rows."""
+    X, y, Z, w = draw(**case, seed=seed)
+    model = estimator(case, seed)
+    if case.get("store"):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "store"
+            shard = X.nbytes / 2**20 / 5
+            RowStore.from_rows(path, X, y, dtype="float64", shard_mib=shard)
+            model.fit(RowStore(path, memory=2.0))
+    else:
+        covariates = Z if case.get("covariates") else None
+        model.fit(X, y, sample_weight=w if case.get("weighted") else None, covariates=covariates)
+    given = {"covariates": Z} if case.get("covariates") else {}
+    predict = getattr(model, "predict_proba", model.predict)
+    return {
+        "query_key": model.query_key_,
+        "value": model.value_,
+        "predict": predict(X, **given),
+        "locate": model.locate(X),
+    }
+
+
+def fit_all() -> dict[str, np.ndarray]:
+    """Fit every case with every seed; keys are ``case/seed/what``."""
+    results = {}
+    for name, case in CASES.items():
+        for seed in SEEDS:
+            found = fit(case, seed)
+            results |= {f"{name}/{seed}/{what}": array for what, array in found.items()}
+    return results
+
+
+if __name__ == "__main__":
+    np.savez_compressed(FITS, **fit_all())

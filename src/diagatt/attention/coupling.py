@@ -12,29 +12,55 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from diagatt.segments import sample_of_row
+from diagatt.segments import (
+    map_blocks,
+    row_positions,
+    sample_of_row,
+    segment_argmax,
+    segment_softmax,
+)
 
-# Joint assignments a sample: 20 rows each for two heads, 10 for three.
+COUPLINGS = ("independent", "distinct")
+# Joint assignments per sample: 20 rows each for two heads, 10 for three.
 MOST_ASSIGNMENTS = 1000
 MOST_CANDIDATES = 20
 # Padded scores may take this many times the memory of the scores; beyond, rows are sorted.
 MOST_PADDING = 4
 
 
+def least_rows(coupling: str, n_heads: int) -> int:
+    """Return how many rows every sample needs."""
+    return n_heads if coupling == "distinct" else 1
+
+
+def attend(scores: Tensor, offsets: Tensor, coupling: str, groups: int = 1) -> Tensor:
+    """Return the attention of all heads, (N, R); heads are coupled within groups of equal size."""
+    if least_rows(coupling, scores.shape[1] // groups) == 1:
+        return segment_softmax(scores, offsets)
+    parts = scores.chunk(groups, dim=1)
+    return torch.cat([coupled_attention(part, offsets) for part in parts], dim=1)
+
+
+def best_rows(weights: Tensor, offsets: Tensor, coupling: str) -> Tensor:
+    """Return the row of interest of each head, (N, R) → (n, R), distinct if heads are coupled."""
+    alone = least_rows(coupling, weights.shape[1]) == 1
+    return map_blocks(segment_argmax if alone else distinct_argmax, weights, offsets)
+
+
 def n_candidates(n_heads: int) -> int:
-    """Rows a head that take part in the joint distribution; at least one more than heads."""
+    """Return how many rows per head take part in the joint distribution; more than heads."""
     return max(min(MOST_CANDIDATES, int(MOST_ASSIGNMENTS ** (1 / n_heads) + 1e-9)), n_heads + 1)
 
 
 def top_candidates(scores: Tensor, offsets: Tensor, K: int) -> tuple[Tensor, Tensor]:
-    """Best K rows of every sample and head.
+    """Return the best K rows of every sample and head.
 
     Returns
     -------
     best : tensor of shape (n, R, K)
         Scores; −∞ where a sample has fewer than K rows.
     rows : tensor of shape (n, R, K)
-        Packed row numbers; of the sample's first row where there is none.
+        Indices of packed rows; that of the sample's first row where there is none.
     """
     n, R = len(offsets) - 1, scores.shape[1]
     lengths = offsets.diff()
@@ -45,7 +71,7 @@ def top_candidates(scores: Tensor, offsets: Tensor, K: int) -> tuple[Tensor, Ten
         return _top_candidates_by_sorting(scores, offsets, min(K, longest))
     else:
         sample = sample_of_row(offsets)
-        place = torch.arange(len(scores), device=scores.device) - offsets[:-1][sample]
+        place = row_positions(offsets)
         dense = scores.new_full((n, longest, R), -torch.inf)
         dense = dense.index_put((sample, place), scores)
     best, place = dense.permute(0, 2, 1).topk(min(K, longest), dim=2)  # (n, R, K)
@@ -56,7 +82,7 @@ def top_candidates(scores: Tensor, offsets: Tensor, K: int) -> tuple[Tensor, Ten
 def _top_candidates_by_sorting(scores: Tensor, offsets: Tensor, K: int) -> tuple[Tensor, Tensor]:
     n, R = len(offsets) - 1, scores.shape[1]
     sample = sample_of_row(offsets)
-    place = torch.arange(len(scores), device=scores.device) - offsets[:-1][sample]
+    place = row_positions(offsets)
     among_best = place < K
     line, column = sample[among_best], place[among_best]
     best = scores.new_full((n, R, K), -torch.inf)
@@ -71,7 +97,7 @@ def _top_candidates_by_sorting(scores: Tensor, offsets: Tensor, K: int) -> tuple
 
 
 def joint_log_weights(best: Tensor, rows: Tensor, distinct: bool = True) -> Tensor:
-    """Unnormalized log P of every assignment of candidates to heads, (n, K, …, K), R axes."""
+    """Return the unnormalized log P of assignments of candidates to heads, (n, K, …, K), R axes."""
     n, R, _ = best.shape
     total = best.new_zeros((n,) + (1,) * R)
     for k in range(R):
@@ -96,7 +122,7 @@ def head_marginal(joint: Tensor, k: int) -> Tensor:
 
 
 def coupled_attention(scores: Tensor, offsets: Tensor) -> Tensor:
-    """Posterior of each head's row when rows are distinct, (N, R); columns sum to 1 in a sample.
+    """Return the posterior of each head's row when rows are distinct, (N, R); columns sum to 1.
 
     Every sample needs at least R rows.
 
@@ -121,7 +147,7 @@ def coupled_attention(scores: Tensor, offsets: Tensor) -> Tensor:
 
 
 def distinct_argmax(weights: Tensor, offsets: Tensor) -> Tensor:
-    """Distinct rows, one a head, of largest product of weights, (N, R) → (n, R), from 0.
+    """Return distinct rows, one per head, of largest product of weights, (N, R) → (n, R).
 
     Examples
     --------

@@ -14,90 +14,33 @@ The paper writes W = W_Q W_Kᵀ and has no intercept b; both are options here.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
-from diagatt.attention.coupling import coupled_attention
-from diagatt.attention.parameterizations import PARAMETERIZATIONS, FullQueryKey
+from diagatt.attention.coupling import COUPLINGS, attend
+from diagatt.attention.module import AttentionModule
+from diagatt.attention.query_key import PARAMETERIZATIONS
+from diagatt.scores import get_score_form
 from diagatt.segments import (
     offsets_from,
-    row_forms,
-    sample_of_row,
-    segment_mean,
-    segment_softmax,
     segment_sum,
+    weighted_pool,
 )
 
-# What a row is lengthened by before it is scored: nothing; a constant 1, which gives the score an
-# affine term; or a 1 and the mean row of its sample, so that scores compare a row to its company.
-SCORE_FORMS = ("quadratic", "affine", "contextual")
-COUPLINGS = ("independent", "distinct")
 
-
-class ScoreForm(NamedTuple):
-    """W of lengthened rows (x, 1, c), cut into its terms: x W x + x·u + x T c + const."""
-
-    quadratic: Tensor  # (R, d, d)
-    linear: Tensor | None  # (R, d)
-    constant: Tensor | None  # (R,)
-    context: Tensor | None  # (R, d, d)
-
-
-def score_dimension(n_features: int, score_form: str) -> int:
-    """Side D of the query–key matrices for lengthened rows."""
-    extra = {"quadratic": 0, "affine": 1, "contextual": n_features + 1}
-    return n_features + extra[score_form]
-
-
-def split_query_key(query_key: Tensor, d: int) -> ScoreForm:
-    """Terms of the score of lengthened rows (x, 1, c).
-
-    Terms in c alone are the same for all rows of a sample; the softmax does not see them.
-    """
-    if query_key.shape[-1] == d:
-        return ScoreForm(query_key, None, None, None)
-    linear = query_key[:, :d, d] + query_key[:, d, :d]
-    context = None
-    if query_key.shape[-1] > d + 1:
-        context = query_key[:, :d, d + 1 :] + query_key[:, d + 1 :, :d].mT
-    return ScoreForm(query_key[:, :d, :d].contiguous(), linear, query_key[:, d, d], context)
-
-
-def row_scores(
-    values: Tensor, offsets: Tensor, query_key: Tensor, project: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
-    """Scores x̃_j W_r x̃_jᵀ of every row, (N, R), unscaled; x̃ is x, (x, 1) or (x, 1, mean row).
-
-    And, from the same pass over the rows, their products with the (d, L) matrix `project`.
-    """
-    d, heads = values.shape[1], len(query_key)
-    form = split_query_key(query_key, d)
-    linear = [] if form.linear is None else [form.linear.T]  # (d, R)
-    linear += [values.new_empty(d, 0) if project is None else project]
-    scores, products = row_forms(values, form.quadratic, torch.cat(linear, dim=1))
-    if form.constant is not None:
-        scores, products = scores + products[:, :heads] + form.constant, products[:, heads:]
-    if form.context is not None:
-        mean_row = segment_mean(values, offsets)  # (n, d)
-        sample = sample_of_row(offsets)
-        pull = torch.stack([mean_row @ T.mT for T in form.context], dim=1)  # (n, R, d)
-        scores = scores + torch.einsum("jd,jrd->jr", values, pull[sample])
-    return scores, products
-
-
-class DiagonalAttention(nn.Module):
+class DiagonalAttention(AttentionModule):
     """R heads of diagonalized attention over ragged samples.
 
     Parameters
     ----------
     n_features : int
-        Features of a row, d.
+        Features per row, d.
     n_heads : int
         R.
     n_outputs : int
-        Linear predictors: 1, or the number of classes.
+        Linear predictors: 1, or the count of classes.
     n_covariates : int
         Shared covariates added to the predictor (paper, after equation model1).
     temperature : float
@@ -111,8 +54,8 @@ class DiagonalAttention(nn.Module):
     coupling : {"independent", "distinct"}
         Separate softmaxes as in the paper, or their joint distribution over distinct rows.
     groups : int
-        Heads stand in so many groups of equal size and are coupled within groups only (the
-        average of several fits).
+        Count of groups of equal size that heads stand in; they are coupled within groups only
+        (the average of several fits).
     value_bound, score_bound : float, optional
         The paper's bounded parameter space: ‖V‖_F ≤ R₁ and ‖W_r‖_op ≤ R₂, kept by `project_`.
 
@@ -148,10 +91,6 @@ class DiagonalAttention(nn.Module):
                 f"unknown parameterization {parameterization!r}: "
                 f"choose one of {sorted(PARAMETERIZATIONS)}."
             )
-        if score_form not in SCORE_FORMS:
-            raise ValueError(
-                f"unknown score_form {score_form!r}: choose one of {list(SCORE_FORMS)}."
-            )
         if coupling not in COUPLINGS:
             raise ValueError(f"unknown coupling {coupling!r}: choose one of {list(COUPLINGS)}.")
         if not temperature > 0:
@@ -160,10 +99,10 @@ class DiagonalAttention(nn.Module):
             if size < 1:
                 raise ValueError(f"{name} must be at least 1, got {size}.")
         self.n_features, self.n_heads, self.n_outputs = n_features, n_heads, n_outputs
-        self.temperature, self.score_form = temperature, score_form
+        self.temperature, self.score_form = temperature, get_score_form(score_form)
         self.coupling, self.groups = coupling, groups
         self.value_bound, self.score_bound = value_bound, score_bound
-        dim = score_dimension(n_features, score_form)
+        dim = self.score_form.side(n_features)
         if rank is not None and not 1 <= rank <= dim:
             raise ValueError(f"rank must lie between 1 and {dim}, got {rank}.")
         self.query_key = PARAMETERIZATIONS[parameterization](n_heads, dim, rank)
@@ -172,51 +111,82 @@ class DiagonalAttention(nn.Module):
         self.covariate = nn.Parameter(torch.zeros(n_covariates, n_outputs))
         self.reset_parameters()
 
-    def reset_parameters(self, scale: float = 0.1, generator: torch.Generator | None = None):
-        """Draw W (see the parameterization), set values and intercept to zero."""
+    @classmethod
+    def with_parameters(
+        cls,
+        query: Tensor,
+        key: Tensor | None,
+        value: Tensor,
+        intercept: Tensor,
+        covariate: Tensor,
+        **how: Any,
+    ) -> Self:
+        """Make a module of given parameters; nothing is drawn and nothing is copied.
+
+        Parameters
+        ----------
+        query, key : tensors of shape (R, D, q)
+            W_Q and W_K; or W itself, (R, D, D), and None.
+        value, intercept, covariate : tensors of shapes (R, d, K), (K,) and (n_covariates, K)
+        **how
+            Temperature, score form, coupling and groups.
+        """
+        heads, d, n_outputs = value.shape
+        if key is not None:
+            how |= {"parameterization": "factored", "rank": key.shape[-1]}
+        with torch.device("meta"):
+            module = cls(d, heads, n_outputs, len(covariate), **how)
+        state = {"value": value, "intercept": intercept, "covariate": covariate}
+        if key is None:
+            state["query_key.weight"] = query
+        else:
+            state |= {"query_key.query": query, "query_key.key": key}
+        module.load_state_dict(state, assign=True)
+        return module
+
+    @torch.no_grad()
+    def reset_parameters(
+        self, scale: float = 0.1, generator: torch.Generator | None = None
+    ) -> None:
+        """Draw W (see the parameterization); set values, intercept and covariates to zero."""
         self.query_key.reset_(scale, generator)
-        for parameter in (self.value, self.intercept, self.covariate):
-            nn.init.zeros_(parameter)
+        for parameter in self.effects():
+            parameter.zero_()
+
+    def effects(self) -> list[nn.Parameter]:
+        """Return the parameters in which the predictor is linear: V, b and γ."""
+        return [self.value, self.intercept, self.covariate]
 
     def scores(self, values: Tensor, offsets: Tensor) -> Tensor:
-        """ψ, (N, R): equation (diag_score)."""
+        """Return ψ, (N, R): equation (diag_score)."""
         return self._scores(values, offsets)[0]
 
     def _scores(
         self, values: Tensor, offsets: Tensor, project: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """ψ, and the rows' products with `project` if it is given."""
-        factors = self.small_factors
+        """Return ψ, and the rows' products with `project` if it is given."""
+        form, factors = self.score_form, self.small_factors
         if factors is not None:
-            raw = self._factored_scores(values, offsets, *factors)
+            query, key = (
+                form.products(values, offsets, factor.permute(1, 0, 2).flatten(1))
+                for factor in factors  # (R, D, q) → (D, R·q)
+            )
+            raw = (query * key).reshape(len(values), self.n_heads, -1).sum(dim=-1)
             products = values[:, :0] if project is None else values @ project
         else:
-            raw, products = row_scores(values, offsets, self.query_key.matrix(), project)
+            raw, products = form.scores(values, offsets, self.query_key.matrix(), project)
         return raw / self.n_features**0.5, products
 
-    def _factored_scores(self, values: Tensor, offsets: Tensor, L: Tensor, K: Tensor) -> Tensor:
-        sides = []
-        for factor in (L, K):  # (R, D, q)
-            flat = factor.permute(1, 0, 2).reshape(factor.shape[1], -1)  # (D, R·q)
-            side = values @ flat[: self.n_features]  # (N, R·q)
-            if self.score_form != "quadratic":
-                side = side + flat[self.n_features]
-            if self.score_form == "contextual":
-                pulled = segment_mean(values, offsets) @ flat[self.n_features + 1 :]  # (n, R·q)
-                side = side + pulled[sample_of_row(offsets)]
-            sides.append(side.reshape(len(values), self.n_heads, -1))
-        return (sides[0] * sides[1]).sum(dim=-1)
+    def features(self, values: Tensor, offsets: Tensor) -> Tensor:
+        """Return the pooled rows Xᵀκ_r of all heads side by side, (n, R·d): what V multiplies."""
+        return weighted_pool(self.attention(values, offsets), values, offsets).flatten(1)
 
     def attention(self, values: Tensor, offsets: Tensor) -> Tensor:
-        """κ, (N, R): equation (softmax_diag_score_multi)."""
+        """Return κ, (N, R): equation (softmax_diag_score_multi)."""
         return self._weights(self.scores(values, offsets), offsets)
 
     def _weights(self, scores: Tensor, offsets: Tensor) -> Tensor:
-        scores = scores / self.temperature
-        if self.coupling == "independent" or self.n_heads == self.groups:
-            return segment_softmax(scores, offsets)
-        parts = scores.chunk(self.groups, dim=1)
-        return torch.cat([coupled_attention(part, offsets) for part in parts], dim=1)
+        return attend(scores / self.temperature, offsets, self.coupling, self.groups)
 
     def forward(
         self,
@@ -226,7 +196,7 @@ class DiagonalAttention(nn.Module):
         *,
         mask: Tensor | None = None,
     ) -> Tensor:
-        """Linear predictors z, (n, K): equation (final_estimator_multi).
+        """Return the linear predictors z, (n, K): equation (final_estimator_multi).
 
         Parameters
         ----------
@@ -251,7 +221,7 @@ class DiagonalAttention(nn.Module):
         return z if covariates is None else z + covariates @ self.covariate
 
     def penalty(self, ridge: float, score_ridge: float) -> Tensor:
-        """½ ridge ‖V‖² + ½ score_ridge Σ_r ‖W_r‖²."""
+        """Return ½ ridge ‖V‖² + ½ score_ridge Σ_r ‖W_r‖²."""
         total = 0.5 * ridge * self.value.square().sum()
         if score_ridge:
             total = total + 0.5 * score_ridge * self.query_key.matrix().square().sum()
@@ -261,25 +231,21 @@ class DiagonalAttention(nn.Module):
     def small_factors(self) -> tuple[Tensor, Tensor] | None:
         """W_Q and W_K, (R, D, q) each, if they are smaller than W, else None."""
         factors = self.query_key.factors()
-        dim = score_dimension(self.n_features, self.score_form)
+        dim = self.score_form.side(self.n_features)
         return None if factors is None or 2 * factors[0].shape[-1] >= dim else factors
-
-    @property
-    def cuts_rank(self) -> bool:
-        """Whether `project_` keeps the rank of a free W."""
-        return isinstance(self.query_key, FullQueryKey) and self.query_key.rank is not None
 
     @property
     def projects(self) -> bool:
         """Whether `project_` has anything to do."""
-        return self.value_bound is not None or self.score_bound is not None or self.cuts_rank
+        bounds = (self.value_bound, self.score_bound)
+        return self.query_key.cuts_rank or any(bound is not None for bound in bounds)
 
     @torch.no_grad()
     def project_(self) -> None:
         """Return to the bounded parameter space Θ after a step (see equation obj)."""
         if self.value_bound is not None:
             self.value.mul_(min(1.0, self.value_bound / max(float(self.value.norm()), 1e-300)))
-        if self.score_bound is not None or self.cuts_rank:
+        if self.score_bound is not None or self.query_key.cuts_rank:
             self.query_key.project_(self.score_bound)
 
 

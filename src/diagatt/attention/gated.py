@@ -14,26 +14,29 @@ is that of the response's family, not always a logistic one.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor, nn
 
-from diagatt.segments import segment_softmax, segment_sum
+from diagatt.attention.module import AttentionModule
+from diagatt.segments import sample_blocks, segment_softmax, segment_sum
 
-# Hidden numbers (rows × hidden units) that go through at once: 64 MB a matrix in float32.
+# Hidden values (rows × hidden units) that go through at once: 64 MB per matrix in float32.
 BLOCK_HIDDEN = 2**24
 
 
-class GatedAttention(nn.Module):
+class GatedAttention(AttentionModule):
     """One gated attention pooling over ragged samples.
 
     Parameters
     ----------
     n_features : int
-        Features of a row, d.
+        Features per row, d.
     n_hidden : int
         Hidden units L: V and U are L×d, w has L entries.
     n_outputs : int
-        Linear predictors K: 1, or the number of classes.
+        Linear predictors K: 1, or the count of classes.
 
     Examples
     --------
@@ -64,43 +67,25 @@ class GatedAttention(nn.Module):
         self.value.zero_()
         self.intercept.zero_()
 
-    def block_sizes(self, offsets: Tensor) -> list[int]:
-        """Numbers of samples that go through at once: their rows fit `BLOCK_HIDDEN`."""
-        rows = max(1, BLOCK_HIDDEN // self.n_hidden)
-        cuts, start, sizes = offsets.cpu(), 0, list[int]()
-        while start < len(cuts) - 1:
-            stop = int(torch.searchsorted(cuts, cuts[start] + rows, right=True)) - 1
-            sizes.append(max(1, stop - start))
-            start += sizes[-1]
-        return sizes
+    def blocks(self, offsets: Tensor) -> Iterator[tuple[slice, slice]]:
+        """Cut samples into blocks whose hidden units fit `BLOCK_HIDDEN`."""
+        return sample_blocks(offsets, max(1, BLOCK_HIDDEN // self.n_hidden))
 
     def scores(self, values: Tensor) -> Tensor:
-        """Logarithm of the unnormalized weight of every row, (N,)."""
+        """Return the logarithm of the unnormalized weight of every row, (N,)."""
         content = torch.tanh(values @ self.content.T)  # (N, L)
         gate = torch.sigmoid(values @ self.gate.T)  # (N, L)
         return (content * gate) @ self.mixing
 
     def attention(self, values: Tensor, offsets: Tensor) -> Tensor:
-        """Weights a_k of every row, (N, 1); those of a sample sum to 1."""
+        """Return weights a_k of every row, (N, 1); those of a sample sum to 1."""
         return segment_softmax(self.scores(values)[:, None], offsets)
 
     def features(self, values: Tensor, offsets: Tensor) -> Tensor:
-        """Weighted mean row of every sample, (n, d)."""
+        """Return the weighted mean row of every sample, (n, d)."""
         return segment_sum(self.attention(values, offsets) * values, offsets)
 
-    def forward(self, values: Tensor, offsets: Tensor) -> Tensor:
-        """Linear predictors z, (n, K).
-
-        Parameters
-        ----------
-        values : tensor of shape (N, d)
-            Packed rows.
-        offsets : tensor of shape (n + 1,)
-        """
+    def forward(self, values: Tensor, offsets: Tensor, covariates: Tensor | None = None) -> Tensor:
+        """Return linear predictors z, (n, K); covariates play no part."""
         effects = values @ self.value  # (N, K): project rows first, no pooled rows needed
         return segment_sum(self.attention(values, offsets) * effects, offsets) + self.intercept
-
-    def penalty(self, ridge: float, score_ridge: float) -> Tensor:
-        """½ ridge ‖β‖² + ½ score_ridge (‖V‖² + ‖U‖² + ‖w‖²)."""
-        weights = sum(p.square().sum() for p in (self.content, self.gate, self.mixing))
-        return 0.5 * (ridge * self.value.square().sum() + score_ridge * weights)

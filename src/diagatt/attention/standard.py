@@ -14,33 +14,36 @@ attend uniformly and are attended to with score 0, as supplement S7.1 describes 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor, nn
 
-from diagatt.segments import sample_of_row
+from diagatt.attention.module import AttentionModule
+from diagatt.segments import row_positions, sample_of_row
 
-# p×p matrices a head that one gradient keeps at a time: scores, weights, and a gradient of each.
+# p×p matrices per head that one gradient keeps at a time: scores, weights, and a gradient of each.
 KEPT_MATRICES = 4
 
 
 def attention_bytes(n_rows: int, n_features: int, n_heads: int, itemsize: int = 4) -> int:
-    """Bytes that one sample's attention and its gradient need."""
+    """Return the bytes that one sample's attention and its gradient need."""
     return KEPT_MATRICES * n_heads * n_rows * (n_rows + n_features) * itemsize
 
 
-class StandardAttention(nn.Module):
+class StandardAttention(AttentionModule):
     """R heads of standard self-attention with one value matrix each.
 
     Parameters
     ----------
     n_features : int
-        Features of a row, d.
+        Features per row, d.
     n_rows : int
         Rows after padding, p: the longest sample.
     n_heads : int
         R.
     n_outputs : int
-        Linear predictors K: 1, or the number of classes.
+        Linear predictors K: 1, or the count of classes.
     memory_limit : float
         Bytes that attention matrices and their gradients may take. Samples go through in blocks
         of as many as fit; a single sample that does not fit is refused.
@@ -100,58 +103,43 @@ class StandardAttention(nn.Module):
         self.intercept.zero_()
 
     def matrix(self) -> Tensor:
-        """W_r = W_Q W_Kᵀ, (R, d, d)."""
+        """Return W_r = W_Q W_Kᵀ, (R, d, d)."""
         return self.query @ self.key.mT
 
-    def block_sizes(self, offsets: Tensor) -> list[int]:
-        """Numbers of samples that go through at once, in order."""
+    def blocks(self, offsets: Tensor) -> Iterator[tuple[slice, slice]]:
+        """Cut samples into blocks of as many as `memory_limit` allows."""
         itemsize = self.value.element_size()
         need = attention_bytes(self.n_rows, self.n_features, self.n_heads, itemsize)
         size, n = max(1, int(self.memory_limit // need)), len(offsets) - 1
-        return [min(size, n - start) for start in range(0, n, size)]
+        for start in range(0, n, size):
+            stop = min(start + size, n)
+            yield slice(start, stop), slice(int(offsets[start]), int(offsets[stop]))
 
     def padded(self, values: Tensor, offsets: Tensor) -> Tensor:
-        """Samples with zero rows up to p, (b, p, d)."""
+        """Return samples with zero rows up to p, (b, p, d)."""
         lengths = offsets.diff()
         if bool((lengths == self.n_rows).all()):
             return values.reshape(len(lengths), self.n_rows, -1)
         sample = sample_of_row(offsets)
-        position = torch.arange(len(values), device=values.device) - offsets[:-1][sample]
         result = values.new_zeros(len(lengths), self.n_rows, values.shape[1])
-        result[sample, position] = values
+        result[sample, row_positions(offsets)] = values
         return result
 
     def attention(self, padded: Tensor) -> Tensor:
-        """Attention weights of every pair of rows, (b, R, p, p); lines sum to 1."""
+        """Return attention weights of every pair of rows, (b, R, p, p); lines sum to 1."""
         X = padded[:, None]  # (b, 1, p, d)
         scores = X @ self.matrix() @ X.mT / self.n_features**0.5  # (b, R, p, p)
         return torch.softmax(scores, dim=-1)
 
     def features(self, values: Tensor, offsets: Tensor) -> Tensor:
-        """What the values weigh: A_r X of all heads side by side, (b, R·p·d)."""
+        """Return what V multiplies: A_r X of all heads side by side, (b, R·p·d)."""
         X = self.padded(values, offsets)
         return (self.attention(X) @ X[:, None]).flatten(1)
 
-    def forward(self, values: Tensor, offsets: Tensor) -> Tensor:
-        """Linear predictors z, (b, K): equation (multi1).
-
-        Parameters
-        ----------
-        values : tensor of shape (N, d)
-            Packed rows of b samples, none longer than `n_rows`.
-        offsets : tensor of shape (b + 1,)
-        """
-        return self.features(values, offsets) @ self.value.flatten(0, 2) + self.intercept
-
     def row_effects(self, values: Tensor, offsets: Tensor) -> Tensor:
-        """Norms of the rows of C_r = A_rᵀ V_r (over features and outputs), (N, R); no padding."""
+        """Return norms of the rows of C_r = A_rᵀ V_r (over features and outputs), (N, R)."""
         kappa = self.attention(self.padded(values, offsets))  # (b, R, p, p)
         effects = kappa.mT @ self.value.flatten(2)  # (b, R, p, d·K)
         norms = effects.norm(dim=-1).mT  # (b, p, R)
         position = torch.arange(self.n_rows, device=values.device)
         return norms[position < offsets.diff()[:, None]]
-
-    def penalty(self, ridge: float, score_ridge: float) -> Tensor:
-        """½ ridge ‖V‖² + ½ score_ridge (‖W_Q‖² + ‖W_K‖²)."""
-        factors = self.query.square().sum() + self.key.square().sum()
-        return 0.5 * (ridge * self.value.square().sum() + score_ridge * factors)

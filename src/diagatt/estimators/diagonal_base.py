@@ -2,155 +2,225 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from sklearn.utils import check_random_state
 
-from diagatt.attention.diagonal import DiagonalAttention, score_dimension
-from diagatt.estimators.base import validate_covariates
-from diagatt.estimators.criteria import unevenness
-from diagatt.estimators.diagonal_reading import DiagonalReading
-from diagatt.estimators.heads import fit_diagonal
+from diagatt import parameters
+from diagatt.attention.coupling import COUPLINGS
+from diagatt.certainty.rows import warn_if_uniform
+from diagatt.estimators.diagonal_reading import DiagonalReading, check_lengths
 from diagatt.estimators.presets import get_preset
-from diagatt.estimators.settings import check_settings
-from diagatt.families import Family, check_response
+from diagatt.estimators.stored import check_given, counted_samples, is_small
+from diagatt.parameters import Rule
+from diagatt.persistence import to_json
 from diagatt.ragged import RaggedRows
+from diagatt.scores import SCORE_FORMS, get_score_form
+from diagatt.solvers import (
+    SOLVERS,
+    Auto,
+    Checkpoint,
+    Fitted,
+    Gradient,
+    Likelihood,
+    Model,
+    Refined,
+    Solver,
+    Uniform,
+    get_solver,
+)
+from diagatt.solvers.criteria import unevenness
+from diagatt.solvers.heads import fit_heads
 from diagatt.solvers.problem import Problem
-from diagatt.solvers.stored import AnyProblem
+from diagatt.solvers.stored import StoredProblem
 from diagatt.stores import RowStore
-
-# Attention whose entropy is within this part of the uniform one points at nothing.
-LEAST_UNEVENNESS = 0.05
-
-
-class NoRowOfInterestWarning(UserWarning):
-    """The fitted attention does not single out rows."""
 
 
 class _DiagAtt(DiagonalReading):
     """Everything that regression and classification share."""
 
+    rules: ClassVar[Mapping[str, Rule]] = {
+        "n_heads": parameters.several(parameters.count(1)),
+        "solver": Rule(  # a user's own solver may register itself later
+            "the name of a solver or a solver object",
+            lambda solver: (
+                isinstance(solver, Solver) or (isinstance(solver, str) and solver in SOLVERS)
+            ),
+        ),
+        "score_form": parameters.one_of(*SCORE_FORMS),
+        "coupling": parameters.one_of(*COUPLINGS),
+        "ridge": parameters.at_least(0),
+        "selection": parameters.either(parameters.one_of("holdout", "bic"), parameters.count(2)),
+        "warm_start": parameters.boolean(),
+        "checkpoint": parameters.optional(parameters.path()),
+        "random_state": parameters.seed(),
+        "device": parameters.device(),
+        "dtype": parameters.one_of(None, "float32", "float64"),
+        "verbose": parameters.boolean(),
+    }
+
     def __init__(
         self,
         n_heads: int | str | Sequence[int] = 1,
         *,
+        solver: str | Solver = "auto",
         family: str = "auto",
-        solver: str = "auto",
         score_form: str = "affine",
         coupling: str = "distinct",
-        covariance: str = "full",
-        shrinkage: float | None = None,
-        parameterization: str = "full",
-        rank: int | None = None,
-        temperature: float = 1.0,
         ridge: float = 1.0,
-        score_ridge: float = 0.1,
-        value_bound: float | None = None,
-        score_bound: float | None = None,
-        optimizer: str = "auto",
-        learning_rate: float = 1e-2,
-        batch_size: int | None = 128,
-        max_epochs: int | None = None,
-        tolerance: float = 1e-8,
-        row_dropout: float = 0.0,
-        value_dropout: float = 0.0,
-        validation_fraction: float = 0.0,
-        patience: int = 5,
-        init: str = "pooled",
-        init_scale: float = 0.1,
-        n_restarts: int = 1,
         selection: str | int = "holdout",
         warm_start: bool = False,
         checkpoint: Any = None,
-        checkpoint_every: int = 1,
         random_state: Any = None,
         device: str = "cpu",
         dtype: str | None = None,
         verbose: bool = False,
     ) -> None:
         self.n_heads = n_heads
-        self.family = family
         self.solver = solver
+        self.family = family
         self.score_form = score_form
         self.coupling = coupling
-        self.covariance = covariance
-        self.shrinkage = shrinkage
-        self.parameterization = parameterization
-        self.rank = rank
-        self.temperature = temperature
         self.ridge = ridge
-        self.score_ridge = score_ridge
-        self.value_bound = value_bound
-        self.score_bound = score_bound
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.tolerance = tolerance
-        self.row_dropout = row_dropout
-        self.value_dropout = value_dropout
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.init = init
-        self.init_scale = init_scale
-        self.n_restarts = n_restarts
         self.selection = selection
         self.warm_start = warm_start
         self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
         self.random_state = random_state
         self.device = device
         self.dtype = dtype
         self.verbose = verbose
 
+    def __new__(cls, *args: Any, **given: Any) -> Self:
+        """Make an estimator; a parameter that belongs to a solver is told where it went."""
+        for name in given:
+            owners = [kind.__name__ for kind in SOLVERS.values() if name in kind.rules]
+            if owners and name not in cls._get_param_names():
+                raise TypeError(
+                    f"{name} is a parameter of the solver, not of {cls.__name__}: write "
+                    f"solver={' or '.join(f'{owner}({name}=…)' for owner in owners)}, with "
+                    "from diagatt.solvers import …"
+                )
+        return super().__new__(cls)
+
     @classmethod
     def preset(cls, name: str, **parameters: Any) -> Self:
         """Make an estimator with named settings; further parameters override them.
 
+        Parameters of the solver are named as in a grid search, ``solver__max_epochs=10``.
+
         Parameters
         ----------
         name : {"paper"}
-            "paper" trains as the paper does (supplement S7.1 and S7.2). For texts, see
-            `diagatt.text.text_estimator`.
+            "paper" trains as the paper does (supplement S7.1 and S7.2).
 
         Examples
         --------
         >>> from diagatt import DiagAttRegressor
-        >>> DiagAttRegressor.preset("paper", n_heads=2).temperature
+        >>> DiagAttRegressor.preset("paper", n_heads=2).solver.temperature
         100.0
         """
-        return cls(**{**get_preset(cls._estimator_type_name(), name), **parameters})
+        settings = get_preset(cls._estimator_type_name(), name)
+        return cls(**settings).set_params(**parameters)
 
     @classmethod
     def _estimator_type_name(cls) -> str:
         raise NotImplementedError
 
-    def _fit(self, rows: RaggedRows, y: np.ndarray, weights: np.ndarray, covariates: Any) -> None:
-        check_settings(self, rows)
-        family, n_outputs = self._fitted_family()
-        if len(rows) != len(y):
-            raise ValueError(f"X has {len(rows)} samples, y has {len(y)} responses.")
-        Z = validate_covariates(covariates, len(rows), expected=None)
-        problem = self._problem(family, rows, y, weights, Z, n_outputs)
-        check_response(family, problem.y)
-        if bool((problem.weights == 0).any()):
-            problem = problem.take(torch.nonzero(problem.weights)[:, 0])
-        self._fit_problem(problem)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, covariates: Any = None) -> Self:
+        """Fit to samples and their responses or classes.
 
-    def _encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
-        """Turn stored responses into numbers."""
+        Parameters
+        ----------
+        X : RaggedRows, list of (p_i, d) arrays, (n, p, d) array, (n, d) array, or RowStore
+            Samples. A 2-D array is n one-row samples, for which the model is a plain GLM. A
+            `diagatt.stores.RowStore` is fitted in passes over its shards, in bounded memory; it
+            holds its own responses, weights and covariates.
+        y : array of shape (n,)
+            Left out with a RowStore.
+        sample_weight : array of shape (n,), optional
+        covariates : array of shape (n, q), optional
+            Shared covariates z whose effect is added to the predictor.
+        """
+        return self._fit(X, y, sample_weight, covariates)
+
+    def _problem(self, X: Any, y: Any, sample_weight: Any, covariates: Any) -> Problem:
+        if not isinstance(X, RowStore):
+            return super()._problem(X, y, sample_weight, covariates)
+        check_given(X, y=y, sample_weight=sample_weight, covariates=covariates)
+        encode = self._stored_encoder(X)
+        if is_small(X):
+            whole = X.take(np.arange(len(X)))
+            return super()._problem(whole.X, whole.y, whole.weights, whole.covariates)
+        self._note_features(X)
+        self._check_rows(X)
+        family, n_outputs = self._fitted_family()
+        kind, device = self._torch_dtype(X.dtype), torch.device(self.device)
+        return counted_samples(StoredProblem(X, family, encode, n_outputs, kind, device))
+
+    def _stored_encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the function that turns stored responses into numbers."""
         raise NotImplementedError
 
-    def _fit_problem(self, problem: AnyProblem) -> None:
+    @classmethod
+    def from_format_1(cls, document: dict[str, Any]) -> dict[str, Any]:
+        """Return a document of format 1, whose parameters were flat, in the present format."""
+        flat = dict(document["parameters"])
+        form, every = flat["score_form"], flat.pop("checkpoint_every")
+        if flat["checkpoint"] is not None and every != 1:
+            flat["checkpoint"] = Checkpoint(flat["checkpoint"], every)
+        names_kept = cls._get_param_names()
+        own = {name: value for name, value in flat.items() if name not in names_kept}
+        rank = own["rank"] or 2  # None meant two directions to the likelihood solver
+        names = ("covariance", "shrinkage")
+        likelihood = Likelihood(rank=rank, **{name: own.pop(name) for name in names})
+        solvers: dict[str, Solver] = {"likelihood": likelihood, "gradient": Gradient(**own)}
+        if flat["solver"] in solvers:
+            solver: Any = solvers[flat["solver"]]
+        elif repr(likelihood) + repr(solvers["gradient"]) == "Likelihood()Gradient()":
+            solver = "auto"
+        else:
+            solver = Auto([Uniform(), likelihood, Refined(likelihood), solvers["gradient"]])
+        kept = {name: value for name, value in flat.items() if name in names_kept}
+        parameters = {**kept, "solver": to_json("solver", solver)}
+        fitted = {**document["fitted"], "score_form_": form}
+        if fitted["solver_"] == "polish":
+            fitted["solver_"] = Refined.name
+        return {**document, "parameters": parameters, "fitted": fitted}
+
+    def _check_rows(self, rows: RaggedRows | RowStore) -> None:
+        """Refuse samples with fewer rows than heads that need distinct rows."""
+        most = int(np.max(parameters.values_to_try(self.n_heads, (1,))))
+        check_lengths(rows, self.coupling, most, "lower n_heads, drop short samples, or set ")
+
+    @torch.random.fork_rng(devices=[])  # seeds are our own; the user's generator stays as it is
+    def _fit_problem(self, problem: Problem) -> None:
         seed = check_random_state(self.random_state).randint(2**31 - 1)
-        start = self._warm_module(problem) if self.warm_start else None
-        fitted = fit_diagonal(self, problem, seed, start)
+        solver = get_solver(self.solver)
+        model = Model(1, get_score_form(self.score_form), self.coupling, self.ridge)
+        start, checkpoint = self._warm_start(problem), Checkpoint.of(self.checkpoint)
+
+        def fit(part: Problem, model: Model, is_last: bool) -> Fitted:
+            if part.has_one_row_samples_only:  # attention has nothing to choose
+                return Uniform().fit(part, model)
+            reason = solver.refuse(part, model)
+            if reason is not None:
+                raise ValueError(reason)
+            kept: dict[str, Any] = {"start": start, "checkpoint": checkpoint} if is_last else {}
+            return solver.fit(part, model, seed=seed, verbose=self.verbose, **kept)
+
+        fitted, n_heads, criteria = fit_heads(
+            self.n_heads, model, problem, fit, self.selection, seed
+        )
+        self._keep(fitted, n_heads, criteria, problem)
+
+    def _keep(self, fitted: Fitted, n_heads: int, criteria: list[dict], problem: Problem) -> None:
+        """Set the fitted attributes."""
         module = fitted.module
-        self.n_heads_, self.n_restarts_ = fitted.n_heads, fitted.n_restarts
+        is_glm = problem.has_one_row_samples_only
+        self.n_heads_, self.n_restarts_ = n_heads, fitted.n_restarts
         query, key = module.small_factors or (module.query_key.matrix(), None)
         self.query_ = query.detach().cpu().numpy()  # (M·R, D, q), or W itself
         self.key_ = None if key is None else key.detach().cpu().numpy()
@@ -159,16 +229,18 @@ class _DiagAtt(DiagonalReading):
         self.covariate_coef_ = _drop_single(module.covariate.T.detach().cpu().numpy(), axis=0)
         self.n_covariates_ = problem.n_covariates
         self.temperature_ = float(module.temperature)
-        self.solver_ = fitted.solver
+        self.score_form_ = module.score_form.name
         self.coupling_ = module.coupling
+        self.solver_ = "glm" if is_glm else fitted.solver.name
         self.log_likelihood_ = fitted.log_likelihood
-        self.criteria_ = fitted.criteria
+        self.criteria_ = criteria
         self.value_se_ = None if fitted.value_se is None else fitted.value_se.cpu().numpy()
         self.n_samples_ = problem.n_samples
         self.history_ = fitted.history
-        self.selection_ = fitted.selection
-        self.unevenness_ = [] if fitted.solver == "glm" else unevenness(module, problem)
-        self._warn_if_uniform()
+        self.selection_ = fitted.report
+        self.unevenness_ = [] if is_glm else unevenness(module, problem)
+        self._state = fitted.state
+        warn_if_uniform(self.unevenness_, stacklevel=5)
         self.n_iter_ = max(len(history) for history in fitted.history)
         self.communication_ = {
             "processes": problem.group.size,
@@ -177,44 +249,26 @@ class _DiagAtt(DiagonalReading):
             "sample_bytes": problem.group.exchanged,
         }
 
-    def _warn_if_uniform(self) -> None:
-        if self.unevenness_ and max(self.unevenness_) < LEAST_UNEVENNESS:
-            warnings.warn(
-                "attention is near uniform: no row of interest was found, and the prediction is "
-                "close to a regression on mean rows. Do not read locate() as an answer.",
-                NoRowOfInterestWarning,
-                stacklevel=5,
-            )
-
-    def _problem(self, family: Family, rows, y, weights, Z, n_outputs) -> Problem:
-        dtype = self._torch_dtype(rows.dtype)
-        values, offsets = rows.to_torch(self.device, dtype)
-        y, weights, Z = (torch.as_tensor(a).to(self.device, dtype) for a in (y, weights, Z))
-        return Problem(family, values, offsets, y, weights, Z, n_outputs)
-
-    def _torch_dtype(self, own: np.dtype) -> torch.dtype:
-        """What was asked for, or that of the rows."""
-        return torch.float32 if np.dtype(self.dtype or own) == np.float32 else torch.float64
-
-    def _warm_module(self, problem: AnyProblem) -> DiagonalAttention | None:
-        if not hasattr(self, "query_"):
+    def _warm_start(self, problem: Problem) -> Fitted | None:
+        """Return the earlier fit that this one goes on from, if that is asked for."""
+        if not self.warm_start or not hasattr(self, "query_"):
             return None
         shape = (self.n_heads_ * self.n_restarts_, problem.n_outputs, problem.n_features)
-        side = score_dimension(problem.n_features, self.score_form)
-        chosen = self.n_heads == "auto" or isinstance(self.n_heads, list | tuple)
+        chosen = isinstance(self.n_heads, str | list | tuple)
         if (
             not (chosen or self.n_heads == self.n_heads_)
             or np.size(self.value_) != np.prod(shape)
-            or self.query_.shape[1] != side
+            or self.score_form_ != self.score_form
             or self.n_covariates_ != problem.n_covariates
         ):
             raise ValueError(
                 "warm_start continues a fit of the same n_heads, score_form, features, classes and "
                 "covariates: set warm_start=False or the old values."
             )
-        return self.to_module()
+        state = getattr(self, "_state", None)  # a model that was read from a file has none
+        return Fitted(self.to_module(), get_solver(self.solver), [], state=state)
 
 
 def _drop_single(array: np.ndarray, axis: int) -> Any:
-    """Leave out the axis of outputs if there is one output."""
+    """Drop the axis of outputs if there is one output."""
     return array.squeeze(axis) if array.shape[axis] == 1 else array

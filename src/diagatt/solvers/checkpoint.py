@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,40 +14,84 @@ import torch
 from torch import Tensor
 
 from diagatt import modelfile
-from diagatt.distributed import Group
-from diagatt.solvers.stored import AnyProblem
+from diagatt.solvers.problem import Problem
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class Checkpoint(os.PathLike):
     """A file that holds all that a run needs to go on.
-
-    Of several processes the first writes and reads it, and tells the others.
 
     Parameters
     ----------
-    path : Path
+    path : path-like
     every : int
         Passes over the data between two writes.
+
+    Examples
+    --------
+    >>> from diagatt import DiagAttRegressor
+    >>> DiagAttRegressor(checkpoint=Checkpoint("state.safetensors", every=5)).checkpoint.every
+    5
     """
 
-    path: Path
+    path: str | os.PathLike
     every: int = 1
 
-    def write(self, of: str, tensors: dict[str, Tensor], document: dict, group: Group) -> None:
-        """Write the state of the run whose `fingerprint` is `of`, whole or not at all."""
-        if group.rank == 0:
-            arrays = {k: v.detach().cpu().numpy() for k, v in tensors.items()}
-            modelfile.write(self.path, arrays, {"kind": "checkpoint", "of": of, **document})
+    def __fspath__(self) -> str:
+        return os.fspath(self.path)
 
-    def read(self, of: str, group: Group) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """What was written last, if anything; refuse the file of other data or settings."""
-        here = group.rank == 0 and self.path.exists()
-        content = group.share(self.path.read_bytes() if here else None)
+    @classmethod
+    def of(cls, given: Any) -> Checkpoint | None:
+        """Return the checkpoint that a path stands for; None stays None."""
+        return given if given is None or isinstance(given, cls) else cls(given)
+
+    def of_restart(self, index: int) -> Checkpoint:
+        """Return the checkpoint of a later restart, which has its index in the file's name."""
+        path = Path(self.path)
+        name = f"{path.stem}-{index}{path.suffix}"
+        return Checkpoint(path.with_name(name) if index else path, self.every)
+
+
+class RunState:
+    """The state of one run in its checkpoint's file, tied to data and settings by a fingerprint.
+
+    Of several processes the first one writes and reads it, and tells the others.
+
+    Parameters
+    ----------
+    checkpoint : Checkpoint
+    problem : Problem
+    *settings
+        Whatever else the result depends on, as JSON can hold it.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, problem: Problem, *settings: Any) -> None:
+        self.path, self.every = Path(checkpoint.path), checkpoint.every
+        self.group = problem.group
+        content = json.dumps([problem.family.name, *settings], sort_keys=True)
+        digest = hashlib.sha256(content.encode())
+        digest.update(problem.digest())
+        self.fingerprint = digest.hexdigest()
+
+    def is_due(self, passes: int, last: bool = False) -> bool:
+        """Return whether the state after so many passes is to be written."""
+        return last or passes % self.every == 0
+
+    def write(self, tensors: dict[str, Tensor], document: dict[str, Any]) -> None:
+        """Write the state, whole or not at all."""
+        if self.group.rank == 0:
+            arrays = {k: v.detach().cpu().numpy() for k, v in tensors.items()}
+            header = {"kind": "checkpoint", "of": self.fingerprint, **document}
+            modelfile.write(self.path, arrays, header)
+
+    def read(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """Return what was written last, if anything; refuse the file of another run."""
+        here = self.group.rank == 0 and self.path.exists()
+        content = self.group.share(self.path.read_bytes() if here else None)
         if content is None:
             return None
         arrays, document = modelfile.parse(content, self.path)
-        if document.get("kind") != "checkpoint" or document["of"] != of:
+        if document.get("kind") != "checkpoint" or document["of"] != self.fingerprint:
             raise modelfile.ModelFileError(
                 f"{self.path} is the checkpoint of other data or other settings: "
                 "delete it, or name another file."
@@ -54,13 +99,6 @@ class Checkpoint:
         return {k: torch.from_numpy(v.copy()) for k, v in arrays.items()}, document
 
 
-def fingerprint(problem: AnyProblem, *parts: Any) -> str:
-    """Digest of what a run depends on: its data, and whatever else JSON can hold."""
-    digest = hashlib.sha256(json.dumps([problem.family.name, *parts], sort_keys=True).encode())
-    digest.update(problem.digest())
-    return digest.hexdigest()
-
-
-def under(prefix: str, tensors: Mapping[str, Any]) -> dict[str, Any]:
-    """Tensors whose names begin so, without it."""
+def with_prefix(prefix: str, tensors: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tensors whose names begin so, under the rest of their names."""
     return {k[len(prefix) :]: v for k, v in tensors.items() if k.startswith(prefix)}

@@ -1,4 +1,4 @@
-"""The convex part: a generalized linear model by Newton's method.
+"""The convex part: a penalized generalized linear model of any width, in passes over the data.
 
 Given pooled rows, diagonalized attention is a GLM in (V, b); so is a model of one-row samples.
 """
@@ -12,9 +12,11 @@ import torch
 from torch import Tensor
 
 from diagatt.families import Family
-from diagatt.solvers.problem import Problem
-from diagatt.solvers.stored import AnyProblem
+from diagatt.solvers.lbfgs import minimize_lbfgs
+from diagatt.solvers.problem import Problem, RememberedPart, Samples
 
+# Coefficients up to which a Newton step is worth its Hessian; a quadratic loss needs one step only.
+NEWTON_COEFFICIENTS, QUADRATIC_COEFFICIENTS = 3000, 10_000
 OVERFLOW = (
     "the squares of the features overflow: standardize the rows, for example with scikit-learn's "
     "StandardScaler on X.values."
@@ -23,6 +25,11 @@ OVERFLOW = (
 
 class DivergedError(RuntimeError):
     """The loss is no longer a finite number."""
+
+
+def newton_limit(family: Family) -> int:
+    """Return the count of coefficients up to which the GLM is solved by Newton's method."""
+    return QUADRATIC_COEFFICIENTS if family.is_quadratic else NEWTON_COEFFICIENTS
 
 
 def fit_glm(
@@ -34,9 +41,10 @@ def fit_glm(
     n_outputs: int = 1,
     start: Tensor | None = None,
     max_steps: int = 100,
-    tolerance: float = 1e-11,
 ) -> Tensor:
     r"""Minimize :math:`\frac{1}{Σw}\sum_i w_i ℓ(y_i, f_i^⊤β) + \frac12 \sum_k λ_k ‖β_k‖²`.
+
+    Newton's method, or L-BFGS where coefficients are many.
 
     Parameters
     ----------
@@ -45,9 +53,8 @@ def fit_glm(
     penalty : tensor of shape (P,)
         λ of each feature.
     start : tensor of shape (P, K), optional
-    max_steps, tolerance : int, float
-        The line search ends when the expected gain of a step falls below `tolerance` (relative
-        to the loss); the steps that follow bring the gradient to its rounding level.
+    max_steps : int
+        Newton steps at most.
 
     Returns
     -------
@@ -61,53 +68,93 @@ def fit_glm(
     >>> fit_glm(get_family("gaussian"), x, y, torch.ones(2), torch.zeros(2))[:, 0]
     tensor([1., 2.], dtype=torch.float64)
     """
-    F, y, w = features.double(), y.double(), weights.double()
-    w, ridge = w / w.sum(), penalty.double()[:, None]
-
-    def objective(beta: Tensor) -> Tensor:
-        return (w * family.loss(y, F @ beta)).sum() + 0.5 * (ridge * beta.square()).sum()
-
-    def derivatives(beta: Tensor) -> tuple[Tensor, Tensor]:
-        gradient, hessian = _slopes(family, F, y, w, beta)
-        return gradient + ridge * beta, hessian + _diagonal(ridge, n_outputs)
-
-    beta = F.new_zeros(F.shape[1], n_outputs) if start is None else start.double()
-    return _newton(objective, derivatives, beta, max_steps, tolerance)
+    F = features.double()
+    offsets, none = torch.arange(len(F) + 1, device=F.device), F.new_empty(len(F), 0)
+    samples = Samples(family, F, offsets, y.double(), weights.double(), none, n_outputs)
+    return fit_glm_of(samples, lambda part: part.values, penalty, start, max_steps)
 
 
-def fit_glm_in_passes(
-    problem: AnyProblem,
-    features: Callable[[Problem], Tensor],
+def fit_glm_of(
+    problem: Problem,
+    features: Callable[[Samples], Tensor],
     penalty: Tensor,
     start: Tensor | None = None,
     max_steps: int = 100,
-    tolerance: float = 1e-11,
 ) -> Tensor:
-    """Minimize what `fit_glm` minimizes; `features` gives those of a part, a pass adds them up."""
-    family, K = problem.family, problem.n_outputs
+    """Minimize what `fit_glm` minimizes; `features` gives those of a part, passes add them up."""
+    family, K, weight = problem.family, problem.n_outputs, problem.total_weight
     ridge = penalty.double()[:, None]
     beta = ridge.new_zeros(len(ridge), K) if start is None else start.double()
+    features_of = RememberedPart(problem, lambda part: features(part).double())
+
+    def losses(part: Samples, beta: Tensor) -> Tensor:
+        z = features_of(part) @ beta
+        return (part.weights.double() / weight * family.loss(part.y.double(), z)).sum()
+
+    def gradient(part: Samples, beta: Tensor) -> Tensor:  # (P, K)
+        F, w = features_of(part), part.weights.double() / weight
+        return F.T @ (w[:, None] * family.gradient(part.y.double(), F @ beta))
+
+    def hessian(part: Samples, beta: Tensor) -> Tensor:  # (P·K, P·K)
+        F, w = features_of(part), part.weights.double() / weight
+        return _hessian(F, w[:, None, None] * family.curvature(part.y.double(), F @ beta))
 
     def objective(beta: Tensor) -> Tensor:
-        def losses(part: Problem) -> list[Tensor]:
-            z = features(part).double() @ beta
-            return [(part.weights.double() * family.loss(part.y.double(), z)).sum()]
-
-        loss = problem.total(losses)[0] / problem.total_weight
+        (loss,) = problem.total(lambda part: [losses(part, beta)])
         return loss + 0.5 * (ridge * beta.square()).sum()
 
+    def slope(beta: Tensor) -> tuple[Tensor, Tensor]:
+        value, slope = problem.total(lambda part: [losses(part, beta), gradient(part, beta)])
+        return value + 0.5 * (ridge * beta.square()).sum(), slope + ridge * beta
+
     def derivatives(beta: Tensor) -> tuple[Tensor, Tensor]:
-        def slopes(part: Problem) -> tuple[Tensor, Tensor]:
-            w = part.weights.double() / problem.total_weight
-            return _slopes(family, features(part).double(), part.y.double(), w, beta)
+        slope, curvature = problem.total(lambda p: [gradient(p, beta), hessian(p, beta)])
+        diagonal = torch.diag(ridge.expand(len(ridge), K).flatten())
+        return slope + ridge * beta, curvature + diagonal
 
-        gradient, hessian = problem.total(slopes)
-        return gradient + ridge * beta, hessian + _diagonal(ridge, K)
+    if beta.numel() > newton_limit(family):
+        return minimize_lbfgs(slope, beta, max_steps=2000, tolerance=1e-8, ftol=1e-13).x
+    return _newton(objective, derivatives, beta, max_steps)
 
-    return _newton(objective, derivatives, beta, max_steps, tolerance)
+
+def fit_linear(
+    family: Family,
+    features: Tensor,
+    y: Tensor,
+    weights: Tensor,
+    ridge: float,
+    n_outputs: int = 1,
+) -> tuple[Tensor, Tensor]:
+    r"""Minimize :math:`\sum_i w_i ℓ(y_i, f_i^⊤β + b) + \frac λ2 ‖β‖²`, the intercept free.
+
+    λ means what ``alpha`` means in scikit-learn's Ridge and ``1/C`` in its LogisticRegression.
+
+    Parameters
+    ----------
+    features : tensor of shape (n, P)
+
+    Returns
+    -------
+    coefficients of shape (P, K) and intercepts of shape (K,), float64
+
+    Examples
+    --------
+    >>> from diagatt.families import get_family
+    >>> x, y = torch.tensor([[0.0], [1.0], [2.0]]), torch.tensor([1.0, 3.0, 5.0])
+    >>> fit_linear(get_family("gaussian"), x, y, torch.ones(3), ridge=0.0)
+    (tensor([[2.]], dtype=torch.float64), tensor([1.], dtype=torch.float64))
+    """
+    F, w = features.double(), weights.double()
+    # Centred features change the intercept alone and make the problem far better conditioned.
+    center = (w / w.sum()) @ F  # (P,)
+    F = torch.cat([F - center, F.new_ones(len(F), 1)], dim=1)
+    penalty = F.new_full((F.shape[1],), ridge / float(w.sum()))
+    penalty[-1] = 0
+    beta = fit_glm(family, F, y, weights, penalty, n_outputs)
+    return beta[:-1], beta[-1] - center @ beta[:-1]
 
 
-def _newton(objective, derivatives, beta: Tensor, max_steps: int, tolerance: float) -> Tensor:
+def _newton(objective, derivatives, beta: Tensor, max_steps: int, tolerance=1e-11) -> Tensor:
     """Newton steps with a line search; the last ones, which it cannot judge, are taken whole.
 
     The gain of a step is of the order of its square. Once it is below `tolerance`, rounding hides
@@ -142,17 +189,6 @@ def _newton(objective, derivatives, beta: Tensor, max_steps: int, tolerance: flo
     return beta
 
 
-def _slopes(family: Family, F: Tensor, y: Tensor, w: Tensor, beta: Tensor):
-    """Gradient (P, K) and Hessian (P·K, P·K) of the weighted loss."""
-    z = F @ beta
-    gradient = F.T @ (w[:, None] * family.gradient(y, z))
-    return gradient, _hessian(F, w[:, None, None] * family.curvature(y, z))
-
-
-def _diagonal(ridge: Tensor, n_outputs: int) -> Tensor:
-    return torch.diag(ridge.expand(len(ridge), n_outputs).flatten())
-
-
 def _hessian(F: Tensor, curvature: Tensor) -> Tensor:
     P, K = F.shape[1], curvature.shape[1]
     blocks = [[F.T @ (curvature[:, a, b, None] * F) for b in range(K)] for a in range(K)]
@@ -161,7 +197,7 @@ def _hessian(F: Tensor, curvature: Tensor) -> Tensor:
 
 
 def _solve(matrix: Tensor, right: Tensor) -> Tensor:
-    """Least-norm solution of a positive semidefinite system."""
+    """Return the least-norm solution of a positive semidefinite system."""
     factor, failed = torch.linalg.cholesky_ex(matrix)
     diagonal = factor.diagonal()
     if not failed and float(diagonal.min()) > 1e-6 * float(diagonal.max()):

@@ -1,76 +1,71 @@
-"""Full-batch training for small data: L-BFGS, then Newton steps on the convex part."""
+"""L-BFGS on tensors: one wrapper around scipy's, for the GLM and for every attention module."""
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from scipy.optimize import minimize
-from sklearn.exceptions import ConvergenceWarning
-
-from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.progress import progress_bar
-from diagatt.solvers.problem import Problem
-from diagatt.solvers.training import GradientSettings, check_finite, entry, fit_values
+from torch import Tensor
 
 
-def fit_lbfgs(module: DiagonalAttention, problem: Problem, settings: GradientSettings):
-    """L-BFGS in float64, then Newton steps on the convex part, which it leaves a little short."""
-    dtype = module.value.dtype
-    module.double()
-    original = problem.to(torch.float64)
-    # Responses of unit size: the path of L-BFGS depends on how large V is beside W.
-    unit = original.scale**0.5
-    problem = replace(original, y=original.y / unit) if unit != 1 else original
-    _multiply_effects(module, 1 / unit)
-    parameters = [p for p in module.parameters() if p.numel()]
-    history: list[dict[str, float]] = []
+@dataclass(frozen=True)
+class Minimum:
+    """Where L-BFGS ended."""
 
-    def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
-        _unflatten(vector, parameters)
-        z = module(problem.values, problem.offsets, problem.covariates)
-        loss = problem.mean_loss(z) + settings.penalty(module, problem)
-        gradients = torch.autograd.grad(loss, parameters)
-        return float(loss.detach()), np.concatenate([g.flatten().cpu().numpy() for g in gradients])
-
-    def record(intermediate_result) -> None:
-        loss = float(intermediate_result.fun) * unit**2
-        history.append(entry(len(history) + 1, loss))
-        advance(f"loss {loss:.5g}")
-
-    start = np.concatenate([p.detach().flatten().cpu().numpy() for p in parameters])
-    with progress_bar("L-BFGS", settings.max_epochs, settings.verbose) as advance:
-        # One pass over all data is an epoch; a line search may take a few.
-        options = {"maxiter": settings.max_epochs, "ftol": 1e-12, "gtol": settings.tolerance}
-        result = minimize(
-            objective, start, jac=True, method="L-BFGS-B", callback=record, options=options
-        )
-    check_finite(float(result.fun), len(history))
-    if result.status == 1:
-        warnings.warn(
-            f"L-BFGS stopped after max_epochs={settings.max_epochs} before it converged: "
-            "raise max_epochs or ridge.",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
-    _unflatten(result.x, parameters)
-    _multiply_effects(module, unit)
-    fit_values(module, original, settings.ridge)
-    module.to(dtype)
-    return history
+    x: Tensor
+    value: float
+    is_converged: bool
 
 
-@torch.no_grad()
-def _multiply_effects(module: DiagonalAttention, factor: float) -> None:
-    for effect in (module.value, module.intercept, module.covariate):
-        effect.mul_(factor)
+def minimize_lbfgs(
+    objective: Callable[[Tensor], tuple[Tensor, Tensor]],
+    start: Tensor,
+    max_steps: int,
+    tolerance: float,
+    ftol: float = 1e-12,
+    after_step: Callable[[float], None] | None = None,
+) -> Minimum:
+    """Minimize a function of a float64 tensor of any shape.
 
+    Parameters
+    ----------
+    objective : callable
+        Gives the value and its gradient.
+    tolerance : float
+        Stop when no entry of the gradient is larger.
+    ftol : float
+        Stop when a step lowers the value by less than this share of it.
+    after_step : callable, optional
+        Called with the value after each step.
 
-@torch.no_grad()
-def _unflatten(vector: np.ndarray, parameters: list[torch.nn.Parameter]) -> None:
-    flat, start = torch.from_numpy(vector), 0
-    for parameter in parameters:
-        parameter.copy_(flat[start : start + parameter.numel()].reshape(parameter.shape))
-        start += parameter.numel()
+    Examples
+    --------
+    >>> target = torch.tensor([1.0, 2.0], dtype=torch.float64)
+    >>> quadratic = lambda x: ((x - target).square().sum(), 2 * (x - target))
+    >>> minimize_lbfgs(quadratic, torch.zeros(2, dtype=torch.float64), 100, 1e-8).x
+    tensor([1., 2.], dtype=torch.float64)
+    """
+
+    def of_vector(vector: np.ndarray) -> tuple[float, np.ndarray]:
+        x = torch.from_numpy(vector).reshape(start.shape).to(start.device)
+        value, gradient = objective(x)
+        return float(value), gradient.flatten().cpu().numpy()
+
+    def record(intermediate_result: Any) -> None:
+        if after_step is not None:
+            after_step(float(intermediate_result.fun))
+
+    result = minimize(
+        of_vector,
+        start.detach().flatten().cpu().numpy(),
+        jac=True,
+        method="L-BFGS-B",
+        callback=record,
+        options={"maxiter": max_steps, "ftol": ftol, "gtol": tolerance},
+    )
+    x = torch.from_numpy(result.x).reshape(start.shape).to(start.device)
+    return Minimum(x, float(result.fun), result.status != 1)

@@ -1,4 +1,4 @@
-"""What a solver is given: packed samples with responses, weights and covariates."""
+"""What a solver is given: samples with responses, weights and covariates, in memory or on disk."""
 
 from __future__ import annotations
 
@@ -7,19 +7,83 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Generic, Protocol, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from diagatt.distributed import Group
 from diagatt.families import Family
 from diagatt.progress import progress_bar
-from diagatt.segments import offsets_from, segment_max, segment_sum, spread
+from diagatt.segments import offsets_from, row_positions, sample_of_row, segment_sum, spread
+
+T = TypeVar("T")
+
+
+class Problem(Protocol):
+    """n samples of a regression problem; `Samples` holds them in memory, `StoredProblem` on disk.
+
+    A solver sees all samples through `total`, which adds up terms over parts of them, or in random
+    `batches`; samples in memory are one part. Some samples can be had in memory by `sample`.
+    """
+
+    @property
+    def family(self) -> Family: ...
+    @property
+    def n_outputs(self) -> int: ...
+    @property
+    def n_samples(self) -> int: ...
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def n_covariates(self) -> int: ...
+    @property
+    def shortest(self) -> int: ...
+    @property
+    def has_one_row_samples_only(self) -> bool: ...
+    @property
+    def total_weight(self) -> float: ...
+    @property
+    def scale(self) -> float: ...
+    @property
+    def dtype(self) -> torch.dtype: ...
+    @property
+    def device(self) -> torch.device: ...
+    @property
+    def group(self) -> Group: ...
+    @property
+    def in_memory(self) -> Samples | None: ...
+    @property
+    def most_in_memory(self) -> int: ...
+
+    def total(self, terms: Callable[[Samples], Sequence[Tensor]], ahead: int = 1) -> list[Tensor]:
+        """Return sums over all samples, in float64; `terms` gives those of the part it is shown."""
+
+    def batches(
+        self, size: int | None, row_dropout: float, generator: torch.Generator, least: int = 1
+    ) -> Iterator[tuple[Samples, int]]:
+        """Yield all samples once, in random batches, with the count of samples of each."""
+
+    def take(self, samples: Tensor) -> Problem:
+        """Return the problem of these samples."""
+
+    def load(self, samples: Tensor) -> Samples:
+        """Return these samples, in this order, in memory."""
+
+    def sample(self, most: int, generator: np.random.Generator) -> Samples:
+        """Return all samples, or so many drawn at random, in memory."""
+
+    def pass_bar(self, title: str, shown: bool) -> AbstractContextManager[Callable[..., None]]:
+        """Show a bar of passes; call what it yields with a note after each."""
+
+    def digest(self) -> bytes:
+        """Return a digest of the data."""
 
 
 @dataclass(frozen=True)
-class Problem:
-    """n samples of a regression problem, on one device.
+class Samples:
+    """Samples in memory, on one device: a whole `Problem`, or a part of a stored one.
 
     Attributes
     ----------
@@ -28,13 +92,17 @@ class Problem:
         Packed rows.
     offsets : tensor (n + 1,)
     y : tensor (n,)
-        Responses, class numbers for classification.
+        Responses, class indices for classification.
     weights : tensor (n,)
         Positive sample weights.
     covariates : tensor (n, q)
         Shared covariates, q may be 0.
     n_outputs : int
-        Linear predictors, K.
+        Count of linear predictors, K.
+    log_free : tensor (N,), optional
+        Log probability that a row is not yet taken by earlier heads.
+    offset : tensor (n, K), optional
+        What earlier heads contribute to the predictor.
     """
 
     family: Family
@@ -44,20 +112,22 @@ class Problem:
     weights: Tensor
     covariates: Tensor
     n_outputs: int = 1
+    log_free: Tensor | None = None
+    offset: Tensor | None = None
 
     @property
     def n_samples(self) -> int:
-        """Number of samples."""
+        """Count of samples."""
         return len(self.y)
 
     @property
     def n_features(self) -> int:
-        """Features of a row."""
+        """Features per row."""
         return self.values.shape[1]
 
     @property
     def n_covariates(self) -> int:
-        """Shared covariates, q."""
+        """Count of shared covariates, q."""
         return self.covariates.shape[1]
 
     @property
@@ -67,12 +137,12 @@ class Problem:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of rows."""
+        """Type of the rows."""
         return self.values.dtype
 
     @property
     def device(self) -> torch.device:
-        """Where the tensors are."""
+        """Device of the tensors."""
         return self.values.device
 
     @cached_property
@@ -81,8 +151,13 @@ class Problem:
         return float(self.weights.sum())
 
     @property
+    def in_memory(self) -> Samples:
+        """These samples themselves."""
+        return self
+
+    @property
     def most_in_memory(self) -> int:
-        """Samples that `take` can hold: all."""
+        """How many samples `load` can hold: all."""
         return self.n_samples
 
     @property
@@ -95,13 +170,18 @@ class Problem:
         """Size of the loss; makes a fit to 1000·y a thousand times the fit to y."""
         return self.family.scale(self.y, self.weights)
 
-    def to(self, dtype: torch.dtype) -> Problem:
+    @property
+    def group(self) -> Group:
+        """The processes that share these samples: this one alone."""
+        return Group()
+
+    def to(self, dtype: torch.dtype) -> Samples:
         """Cast rows, responses, weights and covariates."""
         names = ("values", "y", "weights", "covariates")
         return replace(self, **{name: getattr(self, name).to(dtype) for name in names})
 
-    def take(self, samples: Tensor) -> Problem:
-        """The problem of these samples, in this order."""
+    def take(self, samples: Tensor) -> Samples:
+        """Return these samples, in this order."""
         lengths = self.offsets.diff()[samples]
         offsets = offsets_from(lengths)
         rows = torch.arange(int(offsets[-1]), device=self.values.device)
@@ -113,54 +193,60 @@ class Problem:
             y=self.y[samples],
             weights=self.weights[samples],
             covariates=self.covariates[samples],
+            log_free=None if self.log_free is None else self.log_free[rows],
+            offset=None if self.offset is None else self.offset[samples],
         )
 
-    load = take  # of a store, `take` may leave many samples where they are
+    load = take
 
-    def drop_rows(self, share: float, generator: torch.Generator) -> Problem:
-        """Leave out each row with probability `share`; every sample keeps at least one."""
-        luck = torch.rand(len(self.values), 1, generator=generator).to(self.values.device)
-        best = spread(segment_max(luck, self.offsets), self.offsets)
-        keep = ((luck >= share) | (luck >= best))[:, 0]  # (N,)
-        lengths = segment_sum(keep.to(torch.float64), self.offsets).long()
-        offsets = offsets_from(lengths)
-        return replace(self, values=self.values[keep], offsets=offsets)
+    def sample(self, most: int, generator: np.random.Generator) -> Samples:
+        """Return all samples, or so many drawn at random, in their order."""
+        if self.n_samples <= most:
+            return self
+        chosen = np.sort(generator.choice(self.n_samples, most, replace=False))
+        return self.take(torch.from_numpy(chosen).to(self.device))
+
+    def drop_rows(self, share: float, generator: torch.Generator, least: int = 1) -> Samples:
+        """Drop each row with probability `share`; every sample keeps at least `least` rows."""
+        chance = torch.rand(len(self.values), 1, generator=generator).to(self.device)[:, 0]
+        sample = sample_of_row(self.offsets)
+        best = chance.argsort(descending=True, stable=True)
+        best = best[sample[best].argsort(stable=True)]  # best first, sample by sample
+        keep = chance >= share  # (N,)
+        keep[best[row_positions(self.offsets) < least]] = True
+        lengths = segment_sum(keep[:, None].to(torch.float64), self.offsets)[:, 0].long()
+        return replace(self, values=self.values[keep], offsets=offsets_from(lengths))
 
     def digest(self) -> bytes:
-        """Digest of the data: everything but rows, and a sample of those."""
+        """Return a digest of everything but rows, and of a sample of those."""
         digest = hashlib.sha256()
         rows = self.values[:: max(1, len(self.values) // 1000)]
         for tensor in (self.offsets, self.y, self.weights, self.covariates, rows):
             digest.update(tensor.cpu().numpy().tobytes())
         return digest.digest()
 
-    @property
-    def group(self) -> Group:
-        """The processes that share these samples: this one alone."""
-        return Group()
-
-    def total(self, terms: Callable[[Problem], Sequence[Tensor]], ahead: int = 1) -> list[Tensor]:
-        """Sums over all samples, in float64; `terms` gives those of the samples it is shown."""
+    def total(self, terms: Callable[[Samples], Sequence[Tensor]], ahead: int = 1) -> list[Tensor]:
+        """Return sums over all samples, in float64."""
         return [term.double() for term in terms(self)]
 
     def pass_bar(self, title: str, shown: bool) -> AbstractContextManager[Callable[..., None]]:
-        """A bar of passes; call what it yields with a note after each."""
+        """Show a bar of passes; call what it yields with a note after each."""
         return progress_bar(title, None, shown)
 
     def batches(
-        self, size: int | None, row_dropout: float, generator: torch.Generator
-    ) -> Iterator[tuple[Problem, int]]:
-        """All samples once, in random batches, with the number of samples of each."""
+        self, size: int | None, row_dropout: float, generator: torch.Generator, least: int = 1
+    ) -> Iterator[tuple[Samples, int]]:
+        """Yield all samples once, in random batches, with the count of samples of each."""
         order = torch.randperm(self.n_samples, generator=generator).to(self.device)
         for samples in order.split(self.n_samples if size is None else size):
             batch = self.take(samples)
             if row_dropout > 0:
-                batch = batch.drop_rows(row_dropout, generator)
+                batch = batch.drop_rows(row_dropout, generator, least)
             yield batch, len(samples)
 
     @classmethod
-    def joined(cls, parts: Sequence[Problem]) -> Problem:
-        """Samples of several problems, one after the other."""
+    def joined(cls, parts: Sequence[Samples]) -> Samples:
+        """Put the samples of several parts one after the other."""
         if len(parts) == 1:
             return parts[0]
         lengths = torch.cat([part.offsets.diff() for part in parts])
@@ -174,6 +260,25 @@ class Problem:
         )
 
     def mean_loss(self, z: Tensor) -> Tensor:
-        """Weighted mean of ℓ(y, z): the empirical risk of equation (obj)."""
+        """Return the weighted mean of ℓ(y, z): the empirical risk of equation (obj)."""
         losses = self.family.loss(self.y, z)
         return (self.weights * losses).sum() / self.weights.sum()
+
+
+class RememberedPart(Generic[T]):
+    """A function of parts that is computed once for samples that stay in memory.
+
+    Samples in memory are shown whole at every pass; of the parts of a store nothing is kept.
+    """
+
+    def __init__(self, problem: Problem, function: Callable[[Samples], T]) -> None:
+        self._whole, self._function = problem.in_memory, function
+        self._value: T | None = None
+
+    def __call__(self, part: Samples) -> T:
+        """Return the function of the part."""
+        if part is not self._whole:
+            return self._function(part)
+        if self._value is None:
+            self._value = self._function(part)
+        return self._value

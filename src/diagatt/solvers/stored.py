@@ -22,13 +22,14 @@ from diagatt.distributed import Group, current_group
 from diagatt.families import Family
 from diagatt.progress import progress_bar
 from diagatt.segments import offsets_from, spread
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.problem import Samples
 
 if TYPE_CHECKING:
     from diagatt.stores import RowStore, StoredPart
 
-# Part of the store's memory that samples taken from it may fill.
-TAKEN = 0.25
+# Shares of the store's memory: for samples that are taken from it, and for the window of shards in
+# use together with the one that is read meanwhile.
+TAKEN_SHARE, WINDOW_SHARE = 0.25, 0.5
 
 CPU = torch.device("cpu")
 Encode = Callable[[np.ndarray], np.ndarray]
@@ -36,16 +37,17 @@ Encode = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class StoredProblem:
-    """The face of `Problem` for a store; see there.
+    """A `Problem` whose samples are in a store.
 
     Attributes
     ----------
     store : RowStore
     family : Family
     encode : callable
-        Stored responses → numbers, (n,): classes become class numbers.
+        Turns stored responses into numbers, (n,): classes become class indices.
     n_outputs : int
-    dtype, device : of the tensors that solvers see
+    dtype, device
+        Type and device of the tensors that solvers see.
     chosen : tuple of arrays, optional
         Which samples of each shard take part, sorted; all by default.
     """
@@ -62,24 +64,24 @@ class StoredProblem:
 
     @property
     def n_features(self) -> int:
-        """Features of a row."""
+        """Features per row."""
         return self.store.n_features
 
     @property
     def n_covariates(self) -> int:
-        """Shared covariates, q."""
+        """Count of shared covariates, q."""
         return self.store.n_covariates
 
     @cached_property
     def counts(self) -> list[int]:
-        """Samples of each shard."""
+        """Count of samples per shard."""
         if self.chosen is not None:
             return [len(samples) for samples in self.chosen]
         return [shard.n_samples for shard in self.store.shards]
 
     @property
     def n_samples(self) -> int:
-        """Number of samples."""
+        """Count of samples."""
         return sum(self.counts)
 
     @property
@@ -99,26 +101,31 @@ class StoredProblem:
 
     @cached_property
     def scale(self) -> float:
-        """Size of the loss, as of `Problem`: the family's, of mean and variance."""
+        """Size of the loss, from the mean and the variance of the responses."""
         mean = self._mean(lambda y: y)
         deviation = self._mean(lambda y: (y - mean) ** 2) ** 0.5
         two = torch.tensor([mean - deviation, mean + deviation], dtype=torch.float64)
         return self.family.scale(two, torch.ones(2, dtype=torch.float64))
 
     def _mean(self, function: Callable[[Tensor], Tensor]) -> float:
-        def terms(part: Problem) -> list[Tensor]:
+        def terms(part: Samples) -> list[Tensor]:
             return [(part.weights.double() * function(part.y.double())).sum()]
 
         return float(self.total(terms, ahead=0)[0]) / self.total_weight
 
     @property
     def most_in_memory(self) -> int:
-        """Samples that `take` reads into memory; of more it gives a view of the store."""
-        bytes_a_sample = self.store.nbytes / self.store.n_samples
-        return max(1, int(TAKEN * self.store.memory * 2**20 / bytes_a_sample))
+        """How many samples `take` reads into memory; of more it gives a view of the store."""
+        bytes_per_sample = self.store.nbytes / self.store.n_samples
+        return max(1, int(TAKEN_SHARE * self.store.memory * 2**20 / bytes_per_sample))
+
+    @property
+    def in_memory(self) -> None:
+        """None: the samples are on disk."""
+        return None
 
     def digest(self) -> bytes:
-        """Digest of the data: the store's, and which of its samples take part."""
+        """Return a digest of the store and of which of its samples take part."""
         digest = hashlib.sha256(self.store.digest.encode())
         for samples in self.chosen or ():
             digest.update(samples.tobytes())
@@ -126,16 +133,16 @@ class StoredProblem:
 
     # ------------------------------------------------------------------ passes
 
-    def parts(self, ahead: int = 1) -> Iterator[Problem]:
-        """Problems of this process's shards; the rows of the next `ahead` are read meanwhile."""
+    def parts(self, ahead: int = 1) -> Iterator[Samples]:
+        """Yield this process's shards; the rows of the next `ahead` are read meanwhile."""
         own = [k for k in self.own(range(len(self.counts))) if self.counts[k]]
         stream = self.store.parts(own, ahead=ahead) if ahead else map(self.store.part, own)
         for part in stream:
-            yield self.problem_of(part)
+            yield self.samples_of(part)
 
     @contextmanager
     def pass_bar(self, title: str, shown: bool) -> Iterator[Callable[[str], None]]:
-        """A bar that every pass fills shard by shard; yields what writes a note beside it."""
+        """Show a bar that every pass fills shard by shard; yield what writes a note beside it."""
         own = self.own(range(len(self.counts)))
         with progress_bar(title, len(own), shown) as advance:
             self.watchers.append(advance)
@@ -144,10 +151,10 @@ class StoredProblem:
             finally:
                 self.watchers.remove(advance)
 
-    def total(self, terms: Callable[[Problem], Sequence[Tensor]], ahead: int = 1) -> list[Tensor]:
-        """Sums over all samples of all processes, in float64.
+    def total(self, terms: Callable[[Samples], Sequence[Tensor]], ahead: int = 1) -> list[Tensor]:
+        """Return sums over all samples of all processes, in float64.
 
-        With ``ahead=0`` nothing is read but what `terms` looks at: responses, not rows.
+        With ``ahead=0`` only what `terms` looks at is read: responses, not rows.
         """
         sums: list[Tensor] | None = None
         for advance in self.watchers:
@@ -158,72 +165,124 @@ class StoredProblem:
             for advance in self.watchers:
                 advance()
         if sums is None:  # a process without shards adds nothing, in the right shapes
-            sums = [torch.zeros_like(term) for term in terms(self.nobody())]
+            sums = [torch.zeros_like(term) for term in terms(self.empty_part())]
         return self.group.add(sums)
 
-    def take(self, samples: Tensor) -> Problem | StoredProblem:
-        """These samples in memory if they are few; else where they are, in the store's order."""
+    def take(self, samples: Tensor) -> Samples | StoredProblem:
+        """Return these samples in memory if they are few, else a view of the store in its order."""
         if len(samples) <= self.most_in_memory:
             return self.load(samples)
-        numbers = np.sort(self._numbers(samples))
-        parts = np.split(numbers, np.searchsorted(numbers, self.store.starts[1:]))
+        indices = np.sort(self._indices(samples))
+        parts = np.split(indices, np.searchsorted(indices, self.store.starts[1:]))
         chosen = tuple(p - start for p, start in zip(parts, self.store.starts, strict=True))
         return replace(self, chosen=chosen)
 
-    def load(self, samples: Tensor) -> Problem:
-        """These samples, in memory, in this order.
+    def load(self, samples: Tensor) -> Samples:
+        """Return these samples, in memory, in this order.
 
-        Every process reads those of its own shards; then they are put together.
+        Every process reads those of its own shards; then they are exchanged.
         """
-        numbers = self._numbers(samples)
+        indices = self._indices(samples)
         if self.group.size == 1:
-            return self.problem_of(self.store.take(numbers))
-        shard = np.searchsorted(self.store.starts, numbers, side="right") - 1
+            return self.samples_of(self.store.take(indices))
+        shard = np.searchsorted(self.store.starts, indices, side="right") - 1
         mine = shard % self.group.size == self.group.rank
-        own = self.problem_of(self.store.take(numbers[mine])) if mine.any() else self.nobody()
+        own = self.samples_of(self.store.take(indices[mine])) if mine.any() else self.empty_part()
         return _merged(own, torch.from_numpy(mine).to(self.device), self.group)
 
-    def _numbers(self, samples: Tensor) -> np.ndarray:
-        """Numbers of our samples in the store."""
-        numbers = samples.cpu().numpy()
+    def sample(self, most: int, generator: np.random.Generator) -> Samples:
+        """Return all samples, or so many drawn at random, in memory."""
+        most, chosen = min(most, self.most_in_memory), np.arange(self.n_samples)
+        if self.n_samples > most:
+            chosen = np.sort(generator.choice(self.n_samples, most, replace=False))
+        return self.load(torch.from_numpy(chosen).to(self.device))
+
+    def _indices(self, samples: Tensor) -> np.ndarray:
+        """Return the indices of samples in the store."""
+        indices = samples.cpu().numpy()
         if self.chosen is None:
-            return numbers
+            return indices
         inside = [start + c for start, c in zip(self.store.starts, self.chosen, strict=True)]
-        return np.concatenate(inside)[numbers]
+        return np.concatenate(inside)[indices]
 
     def own(self, shards: Sequence[int]) -> list[int]:
-        """Those of some shards that this process reads."""
+        """Return those of some shards that this process reads."""
         return list(shards[self.group.rank :: self.group.size])
 
-    def problem_of(self, part: StoredPart) -> Problem:
-        """Rows, responses, weights and covariates as tensors; rows in place, if of that type."""
+    def samples_of(self, part: StoredPart) -> Samples:
+        """Return a part's arrays as tensors; rows stay in place if they have the right type."""
         values, offsets = part.X.to_torch(self.device, self.dtype)
         n = len(part.X)
         y: Any = np.zeros(n) if part.y is None else self.encode(part.y)
         w: Any = np.ones(n) if part.weights is None else part.weights
         Z: Any = np.empty((n, 0)) if part.covariates is None else part.covariates
         y, w, Z = (torch.as_tensor(np.array(a)).to(self.device, self.dtype) for a in (y, w, Z))
-        problem = Problem(self.family, values, offsets, y, w, Z, self.n_outputs)
+        samples = Samples(self.family, values, offsets, y, w, Z, self.n_outputs)
         if self.chosen is None or part.shard < 0:
-            return problem
-        return problem.take(torch.from_numpy(self.chosen[part.shard]).to(self.device))
+            return samples
+        return samples.take(torch.from_numpy(self.chosen[part.shard]).to(self.device))
 
-    def nobody(self) -> Problem:
-        """One sample that does not count."""
-        sample = self.problem_of(self.store.take(np.array([0])))
+    def empty_part(self) -> Samples:
+        """Return one sample of weight 0: a process without shards adds sums of the right shape."""
+        sample = self.samples_of(self.store.take(np.array([0])))
         return replace(sample, weights=torch.zeros_like(sample.weights))
 
     def batches(
-        self, size: int | None, row_dropout: float, generator: torch.Generator
-    ) -> Iterator[tuple[Problem, int]]:
-        """All samples once, in random batches: this process's part, and the size of the whole."""
-        from diagatt.solvers.stored_batches import window_batches
+        self, size: int | None, row_dropout: float, generator: torch.Generator, least: int = 1
+    ) -> Iterator[tuple[Samples, int]]:
+        """Yield all samples once, in random batches: this process's part, and the whole's size.
 
-        return window_batches(self, size, row_dropout, generator)
+        Shards come in random order, a window of them at a time. A batch takes some samples of every
+        shard of the window; which ones depends on the seed alone, not on the count of processes.
+        """
+        seed = int(torch.randint(2**62, (), generator=generator))
+        order = np.random.default_rng(seed).permutation(np.flatnonzero(self.counts))
+        largest = max(shard.bytes for shard in self.store.shards)
+        width = max(1, int(WINDOW_SHARE * self.store.memory * 2**20 / (2 * largest)))
+        windows = [order[i : i + width].tolist() for i in range(0, len(order), width)]
+        if size is None and len(windows) > 1:
+            raise ValueError(
+                "batch_size=None takes all rows at once, which do not fit into the store's memory "
+                f"of {self.store.memory:g} MiB: give a count of samples."
+            )
+        own = [self.own(window) for window in windows]
+        stream = self.store.parts([k for mine in own for k in mine], ahead=width)
+        for window, mine in zip(windows, own, strict=True):
+            parts = {k: self.samples_of(next(stream)) for k in mine}
+            counts = [self.counts[k] for k in window]
+            steps = 1 if size is None else -(-sum(counts) // size)
+            for step, taken in enumerate(_batches(parts, steps, row_dropout, seed, least)):
+                batch = Samples.joined(taken) if taken else self.empty_part()
+                yield batch, sum(count // steps + (step < count % steps) for count in counts)
 
 
-def _merged(own: Problem, mine: Tensor, group: Group) -> Problem:
-    """Samples of all processes in one problem; `mine`, (n,) bool, says which of them are ours."""
+def _batches(
+    parts: dict[int, Samples], steps: int, row_dropout: float, seed: int, least: int
+) -> Iterator[list[Samples]]:
+    """Yield what the shards of a window that this process holds give to each batch."""
+    generators = {k: _generator(seed, k) for k in parts}
+    pieces = {
+        k: torch.randperm(part.n_samples, generator=generators[k]).tensor_split(steps)
+        for k, part in parts.items()
+    }
+    for step in range(steps):
+        taken = []
+        for k, part in parts.items():
+            if len(pieces[k][step]):
+                batch = part.take(pieces[k][step].to(part.device))
+                if row_dropout:
+                    batch = batch.drop_rows(row_dropout, generators[k], least)
+                taken.append(batch)
+        yield taken
+
+
+def _generator(*seeds: int) -> torch.Generator:
+    state = np.random.SeedSequence(seeds).generate_state(1, np.uint64)
+    return torch.Generator().manual_seed(int(state[0] >> 1))
+
+
+def _merged(own: Samples, mine: Tensor, group: Group) -> Samples:
+    """Put the samples of all processes together; `mine`, (n,) bool, says which of them are ours."""
 
     def everyone(ours: Tensor, places: Tensor) -> Tensor:
         whole = ours.new_zeros(len(places), *ours.shape[1:])
@@ -240,6 +299,3 @@ def _merged(own: Problem, mine: Tensor, group: Group) -> Problem:
         weights=everyone(own.weights, mine),
         covariates=everyone(own.covariates, mine),
     )
-
-
-AnyProblem = Problem | StoredProblem

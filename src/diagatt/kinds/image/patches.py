@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from diagatt.coerce import offsets_from
 from diagatt.kinds.image.grid import Grid
 from diagatt.kinds.image.reading import (
     MAX_PIXELS,
@@ -18,7 +19,6 @@ from diagatt.kinds.image.reading import (
     image_size,
     read_image,
 )
-from diagatt.packing import offsets_from
 from diagatt.ragged import RaggedRows
 
 __all__ = ["PatchRows", "columns_as_rows"]

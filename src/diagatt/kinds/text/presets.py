@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from diagatt.estimators import BlendedClassifier, BlendedRegressor, DiagAttClassifier
+from diagatt.solvers import with_solver
 
 __all__ = ["text_estimator"]
 
@@ -13,7 +14,6 @@ __all__ = ["text_estimator"]
 # (docs/text.md has the table). "steps" of Adam per start, whatever the number of texts, are what
 # stops it early. Ridges grow with the number of texts, as the loss does: these are per text.
 _TEXT: dict[str, Any] = {
-    "solver": "gradient",
     "score_form": "affine",
     "coupling": "independent",
     "parameterization": "factored",
@@ -85,12 +85,12 @@ def text_estimator(
     preset : {"text", "keyword"}
         For the tone of texts, or a blend for texts in which one word decides.
     **changed
-        Parameters of the estimator that differ from the preset "text".
+        Parameters of the estimator, or of its `Gradient` solver, that differ from the preset.
 
     Examples
     --------
     >>> model = text_estimator(2400, n_restarts=6)
-    >>> model.max_epochs, model.ridge, model.n_restarts
+    >>> model.solver.max_epochs, model.ridge, model.solver.n_restarts
     (6, 48.0, 6)
     >>> [name for name, _, _ in text_estimator(2000, preset="keyword").members]
     ['first and last layer', 'two thirds of the way up', 'five sixths of the way up']
@@ -115,4 +115,5 @@ def _build(estimator: type, n_texts: int, preset: dict[str, Any], changed: dict[
     settings["max_epochs"] = max(1, round(settings.pop("steps") / batches))
     for name in ("ridge", "score_ridge"):
         settings[name] *= n_texts
-    return estimator(**{**settings, **changed})
+    parameters = with_solver("gradient", {**settings, **changed})
+    return estimator(**{**parameters, "solver": changed.get("solver", parameters["solver"])})

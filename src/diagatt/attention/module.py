@@ -1,0 +1,67 @@
+"""What `diagatt.solvers.gradient.adam.train` needs of an attention module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+from diagatt.segments import sample_blocks
+
+
+class AttentionModule(nn.Module):
+    """A torch module whose predictors are linear in V and b, given features of the samples.
+
+    .. math:: z = f(X)^⊤ V + b
+
+    A subclass sets `value`, (…, K) with as many entries as `features` has columns times K, and
+    `intercept`, (K,), and defines `features`. All other parameters are those of its scores.
+    """
+
+    value: nn.Parameter
+    intercept: nn.Parameter
+
+    def features(self, values: Tensor, offsets: Tensor) -> Tensor:
+        """Return what V multiplies, (n, P), of packed samples."""
+        raise NotImplementedError
+
+    def forward(self, values: Tensor, offsets: Tensor, covariates: Tensor | None = None) -> Tensor:
+        """Return linear predictors z, (n, K).
+
+        Parameters
+        ----------
+        values : tensor of shape (N, d)
+            Packed rows.
+        offsets : tensor of shape (n + 1,)
+        covariates : tensor of shape (n, q), optional
+            Only modules with coefficients for them use covariates.
+        """
+        K = self.value.shape[-1]
+        return self.features(values, offsets) @ self.value.reshape(-1, K) + self.intercept
+
+    def effects(self) -> list[nn.Parameter]:
+        """Return the parameters in which predictors are linear: V, b, and γ if there is one."""
+        return [self.value, self.intercept]
+
+    def scoring(self) -> list[nn.Parameter]:
+        """Return the parameters of the scores."""
+        effects = {id(parameter) for parameter in self.effects()}
+        return [p for p in self.parameters() if id(p) not in effects]
+
+    def blocks(self, offsets: Tensor) -> Iterator[tuple[slice, slice]]:
+        """Cut samples into blocks that go through together: (samples, rows) slices."""
+        return sample_blocks(offsets)
+
+    def penalty(self, ridge: float, score_ridge: float) -> Tensor:
+        """Return ½ ridge ‖V‖² + ½ score_ridge ‖parameters of the scores‖²."""
+        scores = torch.stack([p.square().sum() for p in self.scoring()]).sum()
+        return 0.5 * (ridge * self.value.square().sum() + score_ridge * scores)
+
+    @property
+    def projects(self) -> bool:
+        """Whether parameters are bounded, so that `project_` follows each step."""
+        return False
+
+    def project_(self) -> None:
+        """Return to the bounded parameter space; there are no bounds by default."""

@@ -1,0 +1,52 @@
+"""The gaussian family."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from diagatt.families.base import Family
+
+
+class Gaussian(Family):
+    """Identity link, ℓ = (y − z)²/2, φ = σ²."""
+
+    name = "gaussian"
+    is_quadratic = True
+    has_dispersion = True
+    curvature_bound = 1.0
+    prefers_bound = True
+
+    def inverse_link(self, z):  # noqa: D102
+        return z
+
+    def link(self, mean):  # noqa: D102
+        return mean
+
+    def loss(self, y, z):  # noqa: D102
+        return 0.5 * (y - z[:, 0]) ** 2
+
+    def gradient(self, y, z):  # noqa: D102
+        return z - y[:, None]
+
+    def curvature(self, y, z):  # noqa: D102
+        return torch.ones_like(z)[:, :, None]
+
+    def scale(self, y, weights):  # noqa: D102
+        mean = (weights * y).sum() / weights.sum()
+        variance = float((weights * (y - mean) ** 2).sum() / weights.sum())
+        # A constant y has no variance but what rounding leaves.
+        return variance if variance > 1e-24 * float(mean) ** 2 else 1.0
+
+    def unit_dispersion(self, y, z):  # noqa: D102
+        return (y - z[:, 0]) ** 2
+
+    def initial_dispersion(self, scale):  # noqa: D102
+        return 0.5 * scale
+
+    def log_normalizer(self, y, phi):  # noqa: D102
+        return torch.full_like(y, -0.5 * math.log(2 * math.pi * phi))
+
+    def remainder(self, y, offset):  # noqa: D102
+        return y - offset[:, 0]

@@ -1,0 +1,229 @@
+"""What a solver is, what it is asked to fit, and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import torch
+from sklearn.base import BaseEstimator
+from torch import Tensor
+
+from diagatt.attention.coupling import least_rows
+from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.parameters import Rule
+from diagatt.persistence import register_part
+from diagatt.scores import SCORE_FORMS, ScoreForm
+from diagatt.solvers.checkpoint import Checkpoint
+from diagatt.solvers.problem import Problem
+
+SOLVERS: dict[str, type[Solver]] = {}
+
+
+@dataclass(frozen=True)
+class Model:
+    """What is fitted, without a word about how.
+
+    Attributes
+    ----------
+    n_heads : int
+        R.
+    score_form : ScoreForm
+    coupling : {"distinct", "independent"}
+    ridge : float
+        λ of the penalty ½λ‖V‖² beside the summed loss.
+    """
+
+    n_heads: int = 1
+    score_form: ScoreForm = SCORE_FORMS["affine"]
+    coupling: str = "distinct"
+    ridge: float = 1.0
+
+    @property
+    def is_distinct(self) -> bool:
+        """Whether the heads choose different rows."""
+        return self.coupling == "distinct"
+
+    @property
+    def least_rows(self) -> int:
+        """Rows that every sample needs."""
+        return least_rows(self.coupling, self.n_heads)
+
+    def module(self, problem: Problem, **how: Any) -> DiagonalAttention:
+        """Make an untrained module for the problem."""
+        return DiagonalAttention(
+            problem.n_features,
+            self.n_heads,
+            problem.n_outputs,
+            problem.n_covariates,
+            score_form=self.score_form.name,
+            coupling=self.coupling,
+            **how,
+        ).to(problem.device, problem.dtype)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a solver gives back.
+
+    Heads of M averaged restarts stand restart by restart: head r of restart m is line m·R + r.
+
+    Attributes
+    ----------
+    module : DiagonalAttention
+    solver : Solver
+        The solver that made it; of a contest, the winner.
+    history : list of lists of dicts
+        Progress of every run.
+    n_restarts : int
+        M.
+    log_likelihood : float, optional
+        Log-likelihood of rows and responses, if the solver has a model of rows.
+    dispersion : float, optional
+        φ̂, if the solver estimated it.
+    value_se : tensor, optional
+        Standard errors of (V, b, γ).
+    report : list of dicts
+        What was compared on the way: contestants, starts.
+    state : object
+        What this solver accepts to go on from, beside the module.
+    """
+
+    module: DiagonalAttention
+    solver: Solver
+    history: list[list[dict[str, float]]]
+    n_restarts: int = 1
+    log_likelihood: float | None = None
+    dispersion: float | None = None
+    value_se: Tensor | None = None
+    report: list[dict[str, Any]] = field(default_factory=list)
+    state: Any = None
+
+
+class Solver(BaseEstimator):
+    """A way to fit diagonalized attention; it owns its parameters and never sees an estimator.
+
+    A subclass that has a `name` registers itself under it, so that the name serves as a shorthand.
+    """
+
+    name: ClassVar[str]
+    #: What each parameter may be; see `diagatt.parameters`.
+    rules: ClassVar[Mapping[str, Rule]] = {}
+    #: Whether the response decides about scores, so that a criterion must count them.
+    scores_see_response: ClassVar[bool] = True
+
+    def __init_subclass__(cls) -> None:
+        """Register the solver by its name."""
+        super().__init_subclass__()
+        register_part(cls)
+        if "name" in cls.__dict__:
+            SOLVERS[cls.name] = cls
+
+    def refuse(self, problem: Problem, model: Model) -> str | None:
+        """Say why this solver cannot serve, before any work; None if it can."""
+        return None
+
+    def fit(
+        self,
+        problem: Problem,
+        model: Model,
+        *,
+        seed: int,
+        start: Fitted | None = None,
+        checkpoint: Checkpoint | None = None,
+        verbose: bool = False,
+    ) -> Fitted:
+        """Fit the model.
+
+        Parameters
+        ----------
+        problem : Problem
+        model : Model
+        seed : int
+            Decides everything that is random.
+        start : Fitted, optional
+            Go on from an earlier fit of the same model.
+        checkpoint : Checkpoint, optional
+            File in which the state is kept; a fit that finds one goes on from it.
+        verbose : bool
+            Show progress bars.
+        """
+        raise NotImplementedError
+
+    def continues(self, fitted: Fitted) -> bool:
+        """Return whether this solver begins with the fit, so that `finish` can go on from it."""
+        return False
+
+    def finish(
+        self, fitted: Fitted, problem: Problem, model: Model, *, seed: int, verbose: bool = False
+    ) -> Fitted:
+        """Go on from a fit of the same samples that this solver `continues`."""
+        raise NotImplementedError
+
+    def n_response_parameters(self, module: DiagonalAttention) -> int:
+        """Return how many parameters were fitted to the response.
+
+        Where rows alone decide about scores, scores are not counted.
+        """
+        count = sum(parameter.numel() for parameter in module.effects())
+        if self.scores_see_response:
+            D = module.score_form.side(module.n_features)
+            count += module.n_heads * D * (D + 1) // 2  # only the symmetric part of W counts
+        return count
+
+
+def get_solver(solver: str | Solver) -> Solver:
+    """Return the solver itself, or the one of this name with its default parameters.
+
+    Examples
+    --------
+    >>> from diagatt.solvers import get_solver
+    >>> get_solver("likelihood")
+    Likelihood()
+    """
+    if isinstance(solver, Solver):
+        return solver
+    if not isinstance(solver, str) or solver not in SOLVERS:
+        raise ValueError(
+            f"unknown solver {solver!r}: choose one of {sorted(SOLVERS)}, or give a solver object "
+            "such as diagatt.solvers.Gradient(rank=2)."
+        )
+    return SOLVERS[solver]()
+
+
+def with_solver(solver: str, flat: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an estimator's parameters: those that belong to the named solver are given to it.
+
+    Examples
+    --------
+    >>> from diagatt.solvers import with_solver
+    >>> with_solver("likelihood", {"ridge": 2.0, "covariance": "tied"})
+    {'ridge': 2.0, 'solver': Likelihood(covariance='tied')}
+    """
+    kind = SOLVERS[solver]
+    own = {name: value for name, value in flat.items() if name in kind.rules}
+    rest = {name: value for name, value in flat.items() if name not in own}
+    return {**rest, "solver": kind(**own)}
+
+
+def agreed(tensors: list[Tensor], problem: Problem) -> list[Tensor]:
+    """Return the tensors of the first process: rounding may differ between machines."""
+    return problem.group.agree(tensors)
+
+
+def same_parameters(one: Solver, other: Solver) -> bool:
+    """Return whether two solvers are of one kind and have the same parameters."""
+    return type(one) is type(other) and repr(one) == repr(other)
+
+
+@torch.no_grad()
+def copy_parameters(source: DiagonalAttention, target: DiagonalAttention, restart: int = 0) -> None:
+    """Start a module where an earlier fit ended (at its restart, if it had several)."""
+    heads = target.n_heads
+    restarts = source.n_heads // heads
+    lines = slice(restart % restarts * heads, (restart % restarts + 1) * heads)
+    target.query_key.set_matrix(source.query_key.matrix()[lines])
+    target.value.copy_(source.value[lines] * restarts)
+    target.intercept.copy_(source.intercept)
+    target.covariate.copy_(source.covariate)

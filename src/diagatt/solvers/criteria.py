@@ -1,0 +1,92 @@
+"""How well a fitted model explains the data, and at what price."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.segments import map_blocks, segment_sum
+from diagatt.solvers.base import Fitted
+from diagatt.solvers.gradient.train import predictors
+from diagatt.solvers.problem import Problem, Samples
+
+# Lower bound of φ̂, as a share of the variance of y.
+LEAST_DISPERSION = 1e-12
+
+
+def n_model_parameters(fitted: Fitted) -> int:
+    """Count the parameters of the latent-row model: R + 1 row distributions and the response."""
+    module = fitted.module
+    d, D = module.n_features, module.score_form.side(module.n_features)
+    per_distribution = d * (d + 1) // 2 + d * (D - d)
+    response = fitted.solver.n_response_parameters(module)
+    return (module.n_heads + 1) * per_distribution + response
+
+
+def response_log_likelihood(module: DiagonalAttention, problem: Problem) -> float:
+    """Return Σ w log p(y | X), with the predictor of the attention-pooled rows and φ̂."""
+    family, phi = problem.family, 1.0
+    if family.has_dispersion:
+
+        def dispersions(part: Samples) -> list[Tensor]:
+            units = family.unit_dispersion(part.y, predictors(module, part))
+            return [(part.weights * units).sum()]
+
+        phi = float(problem.total(dispersions)[0]) / problem.total_weight
+        phi = max(phi, LEAST_DISPERSION * problem.scale)
+
+    def log_densities(part: Samples) -> list[Tensor]:
+        z = predictors(module, part).double()
+        return [(part.weights.double() * family.log_density(part.y.double(), z, phi)).sum()]
+
+    return float(problem.total(log_densities)[0])
+
+
+def response_bic(fitted: Fitted, problem: Problem) -> float:
+    """Return −2 log-likelihood of the responses + (parameters fitted to them)·log n."""
+    count = fitted.solver.n_response_parameters(fitted.module)
+    price = count * math.log(max(problem.total_weight, 2.0))
+    return price - 2 * response_log_likelihood(fitted.module, problem)
+
+
+def information_criteria(fitted: Fitted, problem: Problem) -> dict[str, float]:
+    """Return log-likelihood, AIC and BIC, of rows and responses where rows have a likelihood."""
+    log_likelihood = fitted.log_likelihood
+    if log_likelihood is None:
+        log_likelihood = response_log_likelihood(fitted.module, problem)
+        count = fitted.solver.n_response_parameters(fitted.module)
+    else:
+        count = n_model_parameters(fitted)
+    n = max(problem.total_weight, 2.0)
+    return {
+        "log_likelihood": log_likelihood,
+        "n_parameters": count,
+        "aic": 2 * count - 2 * log_likelihood,
+        "bic": math.log(n) * count - 2 * log_likelihood,
+    }
+
+
+@torch.no_grad()
+def unevenness(module: DiagonalAttention, problem: Problem) -> list[float]:
+    """Return 1 − mean entropy of the attention relative to uniform, one value per head.
+
+    It is 0 where attention is uniform and 1 where it sits on one row; samples of one row do not
+    count.
+    """
+
+    def terms(part: Samples) -> list[Tensor]:
+        lengths = part.offsets.diff()
+        several = lengths > 1
+        relative = map_blocks(entropies, part.values, part.offsets)[several]
+        relative = relative / lengths[several, None].to(relative.dtype).log()
+        return [relative.double().sum(dim=0), several.sum()]
+
+    def entropies(values: Tensor, offsets: Tensor) -> Tensor:
+        kappa = module.attention(values, offsets)
+        return segment_sum(-torch.special.xlogy(kappa, kappa), offsets)
+
+    relative, count = problem.total(terms)
+    return (1 - relative / count).tolist()

@@ -1,0 +1,265 @@
+"""`Gradient`: empirical risk minimization, the paper's way; `Refined`: one solver after another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.attention.query_key import PARAMETERIZATIONS
+from diagatt.parameters import Rule, at_least, count, instance, one_of, optional, positive, share
+from diagatt.solvers.base import Fitted, Model, Solver, copy_parameters, same_parameters
+from diagatt.solvers.checkpoint import Checkpoint
+from diagatt.solvers.gradient.adam import train
+from diagatt.solvers.gradient.restarts import average
+from diagatt.solvers.gradient.train import OPTIMIZERS, Training, start_at_pooled
+from diagatt.solvers.likelihood import Likelihood
+from diagatt.solvers.problem import Problem
+
+__all__ = ["Gradient", "Refined"]
+
+
+class Gradient(Solver):
+    """Empirical risk minimization (equation obj), from one or several starts that are averaged.
+
+    Parameters
+    ----------
+    parameterization : {"full", "factored", "psd"}
+        W free, W = W_Q W_Kᵀ, or W = L Lᵀ.
+    rank : int, optional
+        Columns of the factors; for "full", the rank kept after each step.
+    temperature : float
+        τ; divides scores before the softmax.
+    score_ridge : float
+        λ of the penalty ½λσ²Σ‖W_r‖² beside the summed loss; σ² is the variance of y (1 unless
+        gaussian).
+    value_bound, score_bound : float, optional
+        The paper's bounded parameter space, ‖V‖_F ≤ R₁ and ‖W_r‖_op ≤ R₂, by projection.
+    optimizer : {"auto", "adam", "lbfgs"}
+        Mini-batch Adam, or full-batch L-BFGS with a Newton finish of the convex part; "auto"
+        takes L-BFGS for small data.
+    learning_rate, batch_size : float, int
+        Step size and samples per step of Adam; ``batch_size=None`` uses all samples at every step.
+    max_epochs : int, optional
+        Passes of Adam (20 by default), or steps of L-BFGS (2000 by default).
+    tolerance : float
+        L-BFGS stops when no entry of the gradient is larger.
+    row_dropout : float
+        Share of rows left out at every step of Adam.
+    value_dropout : float
+        After each step, take a second one that updates only the value vectors, with this share of
+        rows dropped. Values then also learn from rows next to the active one; scores do not.
+    validation_fraction, patience : float, int
+        Hold this share of samples out; stop Adam when their loss has not fallen for `patience`
+        epochs, and keep the best epoch.
+    init : {"pooled", "zero"}
+        Start values at the GLM of mean rows, or at zero.
+    init_scale : float
+        Spread of the random entries of W_Q and W_K.
+    n_restarts : int
+        Fits from different starts that are averaged.
+
+    Examples
+    --------
+    >>> from diagatt import DiagAttClassifier
+    >>> from diagatt.solvers import Gradient
+    >>> DiagAttClassifier(solver=Gradient("factored", rank=2)).get_params()["solver__rank"]
+    2
+    """
+
+    name = "gradient"
+    rules: ClassVar[Mapping[str, Rule]] = {
+        "parameterization": one_of(*PARAMETERIZATIONS),
+        "rank": optional(count(1)),
+        "temperature": positive(),
+        "score_ridge": at_least(0),
+        "value_bound": optional(positive()),
+        "score_bound": optional(positive()),
+        "optimizer": one_of(*OPTIMIZERS),
+        "learning_rate": positive(),
+        "batch_size": optional(count(1)),
+        "max_epochs": optional(count(1)),
+        "tolerance": positive(),
+        "row_dropout": share(),
+        "value_dropout": share(),
+        "validation_fraction": share(),
+        "patience": count(1),
+        "init": one_of("pooled", "zero"),
+        "init_scale": positive(),
+        "n_restarts": count(1),
+    }
+
+    def __init__(
+        self,
+        parameterization: str = "full",
+        *,
+        rank: int | None = None,
+        temperature: float = 1.0,
+        score_ridge: float = 0.1,
+        value_bound: float | None = None,
+        score_bound: float | None = None,
+        optimizer: str = "auto",
+        learning_rate: float = 1e-2,
+        batch_size: int | None = 128,
+        max_epochs: int | None = None,
+        tolerance: float = 1e-8,
+        row_dropout: float = 0.0,
+        value_dropout: float = 0.0,
+        validation_fraction: float = 0.0,
+        patience: int = 5,
+        init: str = "pooled",
+        init_scale: float = 0.1,
+        n_restarts: int = 1,
+    ) -> None:
+        self.parameterization = parameterization
+        self.rank = rank
+        self.temperature = temperature
+        self.score_ridge = score_ridge
+        self.value_bound = value_bound
+        self.score_bound = score_bound
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.tolerance = tolerance
+        self.row_dropout = row_dropout
+        self.value_dropout = value_dropout
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.init = init
+        self.init_scale = init_scale
+        self.n_restarts = n_restarts
+
+    def refuse(self, problem: Problem, model: Model) -> str | None:
+        """Say why L-BFGS cannot do what is asked, or which rank is impossible."""
+        side = model.score_form.side(problem.n_features)
+        if self.rank is not None and self.rank > side:
+            return f"rank must lie between 1 and {side}, got {self.rank}."
+        if self.optimizer != "lbfgs":
+            return None
+        cuts_rank = self.rank is not None and self.parameterization == "full"
+        bounded = self.value_bound is not None or self.score_bound is not None
+        if self._training(model).needs_batches or bounded or cuts_rank:
+            return (
+                "optimizer='lbfgs' takes no row_dropout, value_dropout, validation_fraction, "
+                "bounds or rank of a full W: use optimizer='adam'."
+            )
+        if problem.in_memory is None:
+            return "optimizer='lbfgs' needs all rows in memory: use 'adam' for a store."
+        return None
+
+    def fit(
+        self,
+        problem: Problem,
+        model: Model,
+        *,
+        seed: int,
+        start: Fitted | None = None,
+        checkpoint: Checkpoint | None = None,
+        verbose: bool = False,
+    ) -> Fitted:
+        """Train from every start and average the fits."""
+        # One seed per restart; the first does not depend on how many there are.
+        seeds = np.random.SeedSequence(seed).generate_state(self.n_restarts)
+        how = replace(self._training(model), verbose=verbose)
+        modules, history = [], []
+        for k, restart_seed in enumerate(map(int, seeds)):
+            module = self._module(problem, model)
+            if start is None:
+                generator = torch.Generator().manual_seed(restart_seed)
+                module.reset_parameters(self.init_scale, generator)
+                if self.init == "pooled":
+                    start_at_pooled(module, problem, model.ridge, model.n_heads)
+            else:
+                copy_parameters(start.module, module, restart=k)
+            file = None if checkpoint is None else checkpoint.of_restart(k)
+            history.append(train(module, problem, how, restart_seed, file, self._described(model)))
+            modules.append(module)
+        return Fitted(average(modules, problem), self, history, n_restarts=len(modules))
+
+    def _module(self, problem: Problem, model: Model) -> DiagonalAttention:
+        names = ("parameterization", "rank", "temperature", "value_bound", "score_bound")
+        return model.module(problem, **{name: getattr(self, name) for name in names})
+
+    def _training(self, model: Model) -> Training:
+        own = set(Training.__dataclass_fields__) & set(self.get_params(deep=False))
+        settings = {name: getattr(self, name) for name in own}
+        if self.max_epochs is None:  # each optimizer has its own default
+            del settings["max_epochs"]
+        else:
+            settings["max_steps"] = self.max_epochs
+        return Training(ridge=model.ridge, least_rows=model.least_rows, **settings)
+
+    def _described(self, model: Model) -> dict[str, Any]:
+        """Return what a checkpoint depends on beside training and shapes."""
+        names = ("temperature", "value_bound", "score_bound")
+        own = {name: getattr(self, name) for name in names}
+        return {"score_form": model.score_form.name, "coupling": model.coupling, **own}
+
+
+class Refined(Solver):
+    """One solver, then gradient steps from where it ended, on the family's own loss.
+
+    Parameters
+    ----------
+    first : Solver, optional
+        `Likelihood` by default.
+    then : Gradient, optional
+        By default ten short epochs of Adam.
+
+    Examples
+    --------
+    >>> from diagatt.solvers import Gradient, Likelihood, Refined
+    >>> Refined(Likelihood("tied"), Gradient(max_epochs=3)).get_params()["then__max_epochs"]
+    3
+    """
+
+    name = "refined"
+    rules: ClassVar[Mapping[str, Rule]] = {
+        "first": optional(instance("a solver", Solver)),
+        "then": optional(instance("a Gradient solver", Gradient)),
+    }
+
+    def __init__(self, first: Solver | None = None, then: Gradient | None = None) -> None:
+        self.first = first
+        self.then = then
+
+    def _steps(self) -> tuple[Solver, Gradient]:
+        then = self.then or Gradient(optimizer="adam", max_epochs=10, learning_rate=3e-4)
+        return self.first or Likelihood(), then
+
+    def refuse(self, problem: Problem, model: Model) -> str | None:
+        """Say what either solver refuses."""
+        first, then = self._steps()
+        return first.refuse(problem, model) or then.refuse(problem, model)
+
+    def continues(self, fitted: Fitted) -> bool:
+        """Return whether the fit is one of the first solver, so that only refining is left."""
+        return same_parameters(fitted.solver, self._steps()[0])
+
+    def fit(
+        self,
+        problem: Problem,
+        model: Model,
+        *,
+        seed: int,
+        start: Fitted | None = None,
+        checkpoint: Checkpoint | None = None,
+        verbose: bool = False,
+    ) -> Fitted:
+        """Fit by the first solver and go on by gradients."""
+        shared: dict[str, Any] = {"checkpoint": checkpoint, "verbose": verbose}
+        fitted = self._steps()[0].fit(problem, model, seed=seed, start=start, **shared)
+        return self.finish(fitted, problem, model, seed=seed, verbose=verbose)
+
+    def finish(
+        self, fitted: Fitted, problem: Problem, model: Model, *, seed: int, verbose: bool = False
+    ) -> Fitted:
+        """Go on from a fit of the same samples by the first solver."""
+        then = self._steps()[1].fit(problem, model, seed=seed, start=fitted, verbose=verbose)
+        history = [*fitted.history, *then.history]
+        return replace(then, solver=self, history=history, report=fitted.report, state=fitted.state)

@@ -1,0 +1,191 @@
+"""Mini-batch training as in the paper (supplement S7.1): Adam."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from diagatt.attention.module import AttentionModule
+from diagatt.progress import progress_bar
+from diagatt.solvers.checkpoint import Checkpoint, RunState, with_prefix
+from diagatt.solvers.gradient.train import (
+    History,
+    Training,
+    backward,
+    check_finite,
+    entry,
+    fit_values,
+    risk,
+    train_lbfgs,
+)
+from diagatt.solvers.problem import Problem, Samples
+
+
+class AdamRun:
+    """One training run: everything that must survive an interruption is an attribute.
+
+    Parameters
+    ----------
+    module : AttentionModule
+        Trained in place.
+    problem : Problem
+    how : Training
+    seed : int
+        Decides about batches, dropped rows and held-out samples.
+    checkpoint : Checkpoint, optional
+        Where the state is kept; training resumes from it bit for bit.
+    described : dict, optional
+        What the module is, beside the shapes of its parameters; for the checkpoint.
+    """
+
+    def __init__(
+        self,
+        module: AttentionModule,
+        problem: Problem,
+        how: Training,
+        seed: int,
+        checkpoint: Checkpoint | None = None,
+        described: dict[str, Any] | None = None,
+    ) -> None:
+        self.module, self.how = module, how
+        self.generator = torch.Generator().manual_seed(seed)
+        self.held_out: Problem | None = None
+        if how.validation_fraction > 0:
+            order = torch.randperm(problem.n_samples, generator=self.generator)
+            cut = max(1, round(how.validation_fraction * problem.n_samples))
+            if cut >= problem.n_samples:
+                raise ValueError("validation_fraction leaves no sample to train on: lower it.")
+            order = order.to(problem.device)
+            self.held_out, problem = problem.take(order[:cut]), problem.take(order[cut:])
+        self.problem = problem
+        self.mean_weight = problem.total_weight / problem.n_samples
+        self.optimizer = torch.optim.Adam(module.parameters(), lr=how.learning_rate)
+        self.history: History = []
+        self.best: dict[str, Tensor] = {}
+        self.file: RunState | None = None
+        if checkpoint is not None:
+            settings = asdict(replace(how, max_epochs=0, verbose=False))
+            shapes = {k: list(v.shape) for k, v in module.state_dict().items()}
+            self.file = RunState(checkpoint, problem, settings, shapes, described, seed)
+
+    def run(self) -> History:
+        """Train to the last epoch, or until the held-out loss stops falling."""
+        found = None if self.file is None else self.file.read()
+        if found is not None:
+            self.restore(*found)
+        done = len(self.history)
+        with progress_bar("Adam", self.how.max_epochs, self.how.verbose) as advance:
+            advance(steps=done)
+            for epoch in range(done + 1, self.how.max_epochs + 1):
+                if self.is_past_patience():
+                    break
+                self.history.append(self.run_epoch(epoch))
+                advance(f"loss {self.history[-1]['loss']:.4g}")
+                if self.file is not None and self.file.is_due(
+                    epoch, last=epoch == self.how.max_epochs
+                ):
+                    self.file.write(*self.state())
+        if self.best:
+            self.module.load_state_dict(self.best)
+        return self.history
+
+    def run_epoch(self, epoch: int) -> dict[str, float]:
+        """Visit every sample once; with `value_dropout` once more, for the values alone."""
+        problem, how = self.problem, self.how
+        total = torch.zeros((), dtype=torch.float64, device=problem.device)
+        drawn = (self.generator, how.least_rows)
+        batches = problem.batches(how.batch_size, how.row_dropout, *drawn)
+        if how.value_dropout == 0:
+            for batch, count in batches:
+                total += self.step(batch, count)
+        else:
+            thinned = problem.batches(how.batch_size, how.value_dropout, *drawn)
+            for (batch, count), (rest, rest_count) in zip(batches, thinned, strict=True):
+                total += self.step(batch, count)
+                self.step(rest, rest_count, values_only=True)
+        (total,) = problem.group.add([total])
+        loss = float(total) / problem.total_weight
+        check_finite(loss, epoch)
+        if self.held_out is None:
+            return entry(epoch, loss)
+        validation_loss = risk(self.module, self.held_out)
+        if not self.best or validation_loss < min(h["validation_loss"] for h in self.history):
+            self.best = {k: v.detach().clone() for k, v in self.module.state_dict().items()}
+        return entry(epoch, loss, validation_loss)
+
+    def step(self, batch: Samples, count: int, values_only: bool = False) -> Tensor:
+        """Take one step on `count` samples of all processes; return the summed loss of ours."""
+        self.optimizer.zero_grad()
+        # Over the expected weight of a batch, not its own: every sample counts by its weight alone.
+        loss = backward(self.module, batch, count * self.mean_weight)
+        self._add_over_processes()
+        self.how.penalty(self.module, self.problem).backward()
+        if values_only:
+            for parameter in self.module.scoring():
+                parameter.grad = None  # Adam passes it over
+        self.optimizer.step()
+        if self.module.projects:
+            self.module.project_()
+        return loss
+
+    def _add_over_processes(self) -> None:
+        group = self.problem.group
+        if group.size > 1:
+            gradients = [torch.as_tensor(p.grad) for p in self.module.parameters()]
+            for gradient, total in zip(gradients, group.add(gradients), strict=True):
+                gradient.copy_(total)
+
+    def is_past_patience(self) -> bool:
+        """Return whether the held-out loss has not fallen for `patience` epochs."""
+        if self.held_out is None or not self.history:
+            return False
+        losses = [h["validation_loss"] for h in self.history]
+        return len(losses) - 1 - int(np.argmin(losses)) >= self.how.patience
+
+    def state(self) -> tuple[dict[str, Tensor], dict]:
+        """Return parameters, Adam's moments, the random state and the history."""
+        tensors = {f"module.{k}": v for k, v in self.module.state_dict().items()}
+        tensors |= {f"best.{k}": v for k, v in self.best.items()}
+        for index, state in self.optimizer.state_dict()["state"].items():
+            tensors |= {f"adam.{index}.{k}": v for k, v in state.items()}
+        tensors["generator"] = self.generator.get_state()
+        return tensors, {"history": self.history}
+
+    def restore(self, tensors: dict[str, Tensor], document: dict) -> None:
+        """Go on from a `state`."""
+        self.module.load_state_dict(with_prefix("module.", tensors))
+        self.best = with_prefix("best.", tensors)
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in with_prefix("adam.", tensors).items():
+            index, key = name.split(".", 1)
+            state.setdefault(int(index), {})[key] = tensor
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict({"state": state, "param_groups": groups})
+        self.generator.set_state(tensors["generator"])
+        self.history = document["history"]
+
+
+def train(
+    module: AttentionModule,
+    problem: Problem,
+    how: Training,
+    seed: int,
+    checkpoint: Checkpoint | None = None,
+    described: dict[str, Any] | None = None,
+) -> History:
+    """Train an initialized module in place and return the history, one entry per epoch.
+
+    Samples of one row leave attention nothing to choose: the module is a GLM, solved exactly.
+    Otherwise L-BFGS takes small data in memory, and Adam the rest, unless `how` says which.
+    """
+    if problem.has_one_row_samples_only:
+        fit_values(module, problem, how.ridge)
+        return [entry(1, risk(module, problem))]
+    samples = problem.in_memory
+    if samples is not None and how.chosen_optimizer(problem, module) == "lbfgs":
+        return train_lbfgs(module, samples, how)
+    return AdamRun(module, problem, how, seed, checkpoint, described).run()

@@ -1,0 +1,55 @@
+"""Several fits as one model: the average of M fits is a diagonalized attention with M·R heads."""
+
+from __future__ import annotations
+
+import torch
+from scipy.optimize import linear_sum_assignment
+
+from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.segments import map_blocks
+from diagatt.solvers.problem import Problem, Samples
+
+
+@torch.no_grad()
+def average(modules: list[DiagonalAttention], problem: Problem) -> DiagonalAttention:
+    """Return the average of M fits: their heads side by side, values divided by M.
+
+    Heads of later restarts are put in the order in which they attend like the first restart's.
+    """
+    M, first = len(modules), modules[0]
+    orders = [_matching_order(first, module, problem) for module in modules]
+    pairs = list(zip(modules, orders, strict=True))
+    factors = [f for f in (m.small_factors for m in modules) if f is not None]  # all or none
+    key: torch.Tensor | None = None
+    if factors:  # M·R matrices of D² would be large
+        query = torch.cat([f[0][o] for f, o in zip(factors, orders, strict=True)])
+        key = torch.cat([f[1][o] for f, o in zip(factors, orders, strict=True)])
+    else:
+        query = torch.cat([m.query_key.matrix()[o] for m, o in pairs])
+    return DiagonalAttention.with_parameters(
+        query,
+        key,
+        torch.cat([m.value[o] for m, o in pairs]) / M,
+        torch.stack([m.intercept for m in modules]).mean(dim=0),
+        torch.stack([m.covariate for m in modules]).mean(dim=0),
+        temperature=first.temperature,
+        score_form=first.score_form.name,
+        coupling=first.coupling,
+        groups=M,
+    )
+
+
+def _matching_order(
+    first: DiagonalAttention, module: DiagonalAttention, problem: Problem
+) -> list[int]:
+    """Return the order of the module's heads in which they attend most like the first module's."""
+    R = module.n_heads
+    if R == 1 or module is first:
+        return list(range(R))
+
+    def overlaps(part: Samples) -> list[torch.Tensor]:
+        ours, theirs = (map_blocks(m.attention, part.values, part.offsets) for m in (module, first))
+        return [theirs.T @ ours]  # (R, R)
+
+    (overlap,) = problem.total(overlaps)
+    return linear_sum_assignment(-overlap.cpu().numpy())[1].tolist()

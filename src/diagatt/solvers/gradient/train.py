@@ -1,0 +1,238 @@
+"""Empirical risk minimization (equation obj) for any attention module, ours or a user's own.
+
+Training takes Adam in batches (`adam`) or L-BFGS on all samples, which then solves the convex part
+by Newton's method.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from sklearn.exceptions import ConvergenceWarning
+from torch import Tensor
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+from diagatt.attention.module import AttentionModule
+from diagatt.progress import progress_bar
+from diagatt.segments import map_blocks, segment_mean
+from diagatt.solvers.glm import NEWTON_COEFFICIENTS, DivergedError, fit_glm_of
+from diagatt.solvers.lbfgs import minimize_lbfgs
+from diagatt.solvers.problem import Problem, Samples
+
+OPTIMIZERS = ("auto", "adam", "lbfgs")
+# Rows times features up to which all samples go through L-BFGS at once.
+SMALL_DATA = 1_000_000
+
+History = list[dict[str, float]]
+
+
+@dataclass(frozen=True)
+class Training:
+    """How to train; the names are those of the parameters of `Gradient`.
+
+    `least_rows` is how many rows of each sample survive when rows are dropped.
+    """
+
+    optimizer: str = "auto"
+    learning_rate: float = 1e-2
+    batch_size: int | None = 128
+    max_epochs: int = 20  # of Adam
+    max_steps: int = 2000  # of L-BFGS
+    tolerance: float = 1e-8
+    ridge: float = 1.0
+    score_ridge: float = 0.1
+    row_dropout: float = 0.0
+    value_dropout: float = 0.0
+    validation_fraction: float = 0.0
+    patience: int = 5
+    least_rows: int = 1
+    verbose: bool = False
+
+    def penalty(self, module: AttentionModule, problem: Problem) -> Tensor:
+        """Return the ridge on values and, in units of the loss, on scores, per unit of weight."""
+        total = module.penalty(self.ridge, self.score_ridge * problem.scale)
+        return total / problem.total_weight
+
+    @property
+    def needs_batches(self) -> bool:
+        """Whether only Adam can do what is asked."""
+        return any((self.row_dropout, self.value_dropout, self.validation_fraction))
+
+    def chosen_optimizer(self, problem: Problem, module: AttentionModule) -> str:
+        """Return L-BFGS for "auto" where all data fit one step and nothing needs batches."""
+        if self.optimizer != "auto":
+            return self.optimizer
+        here = problem.in_memory
+        small = here is not None and here.values.numel() <= SMALL_DATA
+        return "lbfgs" if small and not self.needs_batches and not module.projects else "adam"
+
+
+def fit_values(
+    module: AttentionModule, problem: Problem, ridge: float, max_steps: int = 100
+) -> None:
+    """Solve the convex part (V, b, γ) for the present scores, in place.
+
+    Where coefficients are too many for Newton's method, values are left as training found them,
+    unless samples have one row each and nothing else is to be found.
+    """
+    effects = module.effects()
+    too_many = sum(p.numel() for p in effects) > NEWTON_COEFFICIENTS
+    if too_many and not problem.has_one_row_samples_only:
+        return
+
+    def features(part: Samples) -> Tensor:  # (n, P + 1 + q)
+        pooled = in_blocks(module, part.values, part.offsets, module.features)
+        return torch.cat([pooled, pooled.new_ones(len(pooled), 1), part.covariates], dim=1)
+
+    K = problem.n_outputs
+    start = torch.cat([p.detach().reshape(-1, K) for p in effects])
+    penalty = torch.zeros(len(start), dtype=torch.float64, device=problem.device)
+    penalty[: effects[0].numel() // K] = float(ridge) / problem.total_weight
+    beta = fit_glm_of(problem, features, penalty, start, max_steps)
+    _set_effects(module, beta)
+
+
+def start_at_pooled(module: AttentionModule, problem: Problem, ridge: float, n_heads: int) -> None:
+    """Start the values at the GLM of mean rows, which all heads share."""
+    d, K = problem.n_features, problem.n_outputs
+    if d * K > NEWTON_COEFFICIENTS and not problem.has_one_row_samples_only:
+        return
+
+    def features(part: Samples) -> Tensor:  # (n, d + 1 + q)
+        pooled = map_blocks(segment_mean, part.values, part.offsets)
+        return torch.cat([pooled, pooled.new_ones(len(pooled), 1), part.covariates], dim=1)
+
+    penalty = torch.zeros(d + 1 + problem.n_covariates, dtype=torch.float64, device=problem.device)
+    penalty[:d] = float(ridge) / problem.total_weight
+    beta = fit_glm_of(problem, features, penalty)
+    _set_effects(module, torch.cat([(beta[:d] / n_heads).repeat(n_heads, 1), beta[d:]]))
+
+
+@torch.no_grad()
+def _set_effects(module: AttentionModule, beta: Tensor) -> None:
+    used = 0
+    for parameter in module.effects():
+        size = parameter.numel() // beta.shape[1]
+        parameter.copy_(beta[used : used + size].reshape(parameter.shape))
+        used += size
+
+
+def _block(part: Samples, samples: slice, rows: slice) -> tuple[Tensor, Tensor]:
+    return part.values[rows], part.offsets[samples.start : samples.stop + 1] - rows.start
+
+
+@torch.no_grad()
+def in_blocks(
+    module: AttentionModule, values: Tensor, offsets: Tensor, function: Callable[..., Tensor]
+) -> Tensor:
+    """Return a function of samples, ``function(values, offsets)``, in the memory of one block."""
+    parts = [
+        function(values[rows], offsets[samples.start : samples.stop + 1] - rows.start)
+        for samples, rows in module.blocks(offsets)
+    ]
+    return torch.cat(parts)
+
+
+@torch.no_grad()
+def predictors(module: AttentionModule, part: Samples) -> Tensor:
+    """Return linear predictors, (n, K), block by block."""
+    parts = [
+        module(*_block(part, samples, rows), part.covariates[samples])
+        for samples, rows in module.blocks(part.offsets)
+    ]
+    return torch.cat(parts)
+
+
+def risk(module: AttentionModule, problem: Problem) -> float:
+    """Return the mean loss of equation (obj)."""
+
+    def losses(part: Samples) -> list[Tensor]:
+        return [(part.weights * part.family.loss(part.y, predictors(module, part))).sum()]
+
+    return float(problem.total(losses)[0]) / problem.total_weight
+
+
+def backward(module: AttentionModule, part: Samples, total_weight: float) -> Tensor:
+    """Add the gradient of Σ w ℓ(y, z) / total_weight, block by block; return Σ w ℓ.
+
+    The gradient of many samples thus needs the memory of one block.
+    """
+    total = part.y.new_zeros(())
+    for samples, rows in module.blocks(part.offsets):
+        z = module(*_block(part, samples, rows), part.covariates[samples])
+        losses = part.family.loss(part.y[samples], z)
+        loss = (part.weights[samples] * losses).sum()
+        (loss / total_weight).backward()
+        total += loss.detach()
+    return total
+
+
+def train_lbfgs(module: AttentionModule, samples: Samples, how: Training) -> History:
+    """Run L-BFGS in float64, then Newton steps on the convex part, which it leaves a little short.
+
+    Responses are brought to unit size: the path of L-BFGS depends on how large V is beside W.
+    """
+    dtype = samples.dtype
+    module.to(torch.float64)
+    original = samples.to(torch.float64)
+    unit = original.scale**0.5
+    scaled = replace(original, y=original.y / unit) if unit != 1 else original
+    _multiply_effects(module, 1 / unit)
+    parameters = [p for p in module.parameters() if p.numel()]
+    history: History = []
+
+    def objective(vector: Tensor) -> tuple[Tensor, Tensor]:
+        vector_to_parameters(vector, parameters)
+        for parameter in parameters:
+            parameter.grad = torch.zeros_like(parameter)
+        penalty = how.penalty(module, scaled)
+        penalty.backward()
+        loss = backward(module, scaled, scaled.total_weight) / scaled.total_weight
+        gradients = [torch.as_tensor(p.grad) for p in parameters]
+        return loss + penalty.detach(), parameters_to_vector(gradients)
+
+    def record(value: float) -> None:
+        history.append(entry(len(history) + 1, value * unit**2))
+        advance(f"loss {history[-1]['loss']:.5g}")
+
+    start = parameters_to_vector(parameters).detach()
+    with progress_bar("L-BFGS", how.max_steps, how.verbose) as advance:
+        minimum = minimize_lbfgs(objective, start, how.max_steps, how.tolerance, after_step=record)
+    check_finite(minimum.value, len(history))
+    if not minimum.is_converged:
+        warnings.warn(
+            f"L-BFGS stopped after {how.max_steps} steps before it converged: raise max_epochs or "
+            "ridge.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    vector_to_parameters(minimum.x, parameters)
+    _multiply_effects(module, unit)
+    fit_values(module, original, how.ridge)
+    module.to(dtype)
+    return history
+
+
+@torch.no_grad()
+def _multiply_effects(module: AttentionModule, factor: float) -> None:
+    for effect in module.effects():
+        effect.mul_(factor)
+
+
+def entry(epoch: int, loss: float, validation_loss: float | None = None) -> dict[str, float]:
+    """Return one line of the history."""
+    line = {"epoch": epoch, "loss": loss}
+    return line if validation_loss is None else {**line, "validation_loss": validation_loss}
+
+
+def check_finite(loss: float, epoch: int) -> None:
+    """Stop a diverging fit, saying when and what to try."""
+    if not np.isfinite(loss):
+        raise DivergedError(
+            f"the loss became {loss} at epoch {epoch}: lower learning_rate, raise temperature, "
+            "or standardize the rows."
+        )

@@ -1,0 +1,74 @@
+"""How many heads: fit the asked count, or compare several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from diagatt.selection import select
+from diagatt.solvers.base import Fitted, Model
+from diagatt.solvers.criteria import information_criteria, response_bic
+from diagatt.solvers.gradient.train import risk
+from diagatt.solvers.problem import Problem
+
+# Counts of heads that n_heads="auto" tries (supplement S7.2).
+HEADS_TRIED = (1, 2, 3)
+
+#: Fits a model to a problem; the last one only may write a checkpoint and go on from a start.
+Fit = Callable[[Problem, Model, bool], Fitted]
+
+
+def heads_to_try(n_heads: int | str | Sequence[int], model: Model, problem: Problem) -> list[int]:
+    """Return the counts of heads that compete."""
+    if isinstance(n_heads, str):
+        return [R for R in HEADS_TRIED if replace(model, n_heads=R).least_rows <= problem.shortest]
+    return [int(R) for R in n_heads] if isinstance(n_heads, list | tuple) else [int(n_heads)]  # type: ignore[arg-type]
+
+
+def fit_heads(
+    n_heads: int | str | Sequence[int],
+    model: Model,
+    problem: Problem,
+    fit: Fit,
+    selection: str | int,
+    seed: int,
+) -> tuple[Fitted, int, list[dict[str, Any]]]:
+    """Fit with the asked count of heads, or with the count that `selection` chooses.
+
+    Returns
+    -------
+    fitted : Fitted
+    n_heads : int
+    criteria : list of dicts
+        Log-likelihood, AIC and BIC by count of heads.
+    """
+    models = [replace(model, n_heads=R) for R in heads_to_try(n_heads, model, problem)]
+    if len(models) == 1 and n_heads != "auto":
+        return _with_criteria(fit(problem, models[0], True), models[0], problem)
+    if selection == "bic":
+        fits = [_with_criteria(fit(problem, tried, False), tried, problem) for tried in models]
+        prices = [criteria[0]["bic"] for _, _, criteria in fits]
+        if any(fitted.log_likelihood is None for fitted, _, _ in fits):
+            prices = [response_bic(fitted, problem) for fitted, _, _ in fits]  # comparable
+        fitted, R, _ = fits[int(np.argmin(prices))]
+        return fitted, R, [line for _, _, criteria in fits for line in criteria]
+
+    def held_out_loss(tried: Model, train: np.ndarray, held_out: np.ndarray) -> float:
+        part, rest = (problem.take(torch.from_numpy(s)) for s in (train, held_out))
+        return risk(fit(part, tried, False).module, rest)
+
+    chosen, report = select(models, held_out_loss, problem.n_samples, selection, seed)
+    fitted, R, criteria = _with_criteria(fit(problem, chosen, True), chosen, problem)
+    losses = [{"n_heads": line.pop("candidate").n_heads, **line} for line in report]
+    return replace(fitted, report=losses + fitted.report), R, criteria
+
+
+def _with_criteria(
+    fitted: Fitted, model: Model, problem: Problem
+) -> tuple[Fitted, int, list[dict[str, Any]]]:
+    line = information_criteria(fitted, problem)
+    return fitted, model.n_heads, [{"n_heads": model.n_heads, **line}]

@@ -1,0 +1,143 @@
+"""`Likelihood`: maximum likelihood of the latent-row model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import ClassVar
+
+import numpy as np
+import torch
+
+from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.parameters import Rule, at_least, count, one_of, optional, share
+from diagatt.solvers.base import Fitted, Model, Solver, agreed
+from diagatt.solvers.checkpoint import Checkpoint, RunState
+from diagatt.solvers.likelihood.covariance import COVARIANCES
+from diagatt.solvers.likelihood.em import (
+    EM,
+    EMSettings,
+    EMState,
+    LatentRows,
+    value_standard_errors,
+)
+from diagatt.solvers.likelihood.expectation import Expectation
+from diagatt.solvers.likelihood.starts import best_start, trial_size
+from diagatt.solvers.problem import Problem
+
+__all__ = ["Likelihood"]
+
+
+class Likelihood(Solver):
+    """Maximum likelihood, taking active and background rows as Gaussian: EM over unknown rows.
+
+    Scores are log density ratios of rows, so that they need no temperature.
+
+    Parameters
+    ----------
+    covariance : {"full", "tied", "diagonal", "low_rank"}
+        Covariance of active rows relative to the background: any, proportional, diagonal, or
+        different in `rank` directions.
+    rank : int
+        Directions of a "low_rank" covariance.
+    shrinkage : float, optional
+        Pull of a "full" covariance towards the proportional one, in [0, 1]; by default chosen by
+        oracle-approximating shrinkage.
+    max_iterations : int
+        EM iterations on all samples.
+    tolerance : float
+        Stop when the log-likelihood gains less than this per sample.
+
+    Examples
+    --------
+    >>> from diagatt import DiagAttRegressor
+    >>> from diagatt.solvers import Likelihood
+    >>> DiagAttRegressor(solver=Likelihood("diagonal")).get_params()["solver__covariance"]
+    'diagonal'
+    """
+
+    name = "likelihood"
+    scores_see_response = False
+    rules: ClassVar[Mapping[str, Rule]] = {
+        "covariance": one_of(*COVARIANCES),
+        "rank": count(1),
+        "shrinkage": optional(share(whole=True)),
+        "max_iterations": count(1),
+        "tolerance": at_least(0),
+    }
+
+    def __init__(
+        self,
+        covariance: str = "full",
+        *,
+        rank: int = 2,
+        shrinkage: float | None = None,
+        max_iterations: int = 100,
+        tolerance: float = 1e-4,
+    ) -> None:
+        self.covariance = covariance
+        self.rank = rank
+        self.shrinkage = shrinkage
+        self.max_iterations = max_iterations
+        self.tolerance = tolerance
+
+    def fit(
+        self,
+        problem: Problem,
+        model: Model,
+        *,
+        seed: int,
+        start: Fitted | None = None,
+        checkpoint: Checkpoint | None = None,
+        verbose: bool = False,
+    ) -> Fitted:
+        """Build and rank starts on a part of the samples, then refine the best on all.
+
+        With `start`, or a checkpoint that was written before, nothing is built anew.
+        """
+        settings = EMSettings(
+            self.covariance, self.rank, self.shrinkage, model.ridge, self.tolerance, verbose
+        )
+        form, file, report = model.score_form, None, list[dict]()
+        latent = start.state if start is not None else None
+        if checkpoint is not None:
+            run = asdict(replace(settings, verbose=False))
+            parts = (run, form.name, model.coupling, model.n_heads, seed)
+            file = RunState(checkpoint, problem, *parts)
+            written = EMState.read(file, problem.device)
+            latent = latent if written is None else written.model
+        if latent is None:
+            generator = np.random.default_rng(seed)
+            trial = problem.sample(trial_size(problem.n_features), generator)
+            setting = (form, model.is_distinct, settings, model.n_heads, generator)
+            latent, report = best_start(trial, *setting)
+        tensors = latent.tensors()
+        same = agreed(list(tensors.values()), problem)
+        latent = LatentRows.of(dict(zip(tensors, same, strict=True)))
+        em = EM(Expectation(problem, form, model.is_distinct), settings)
+        fit = em.run(latent, self.max_iterations, file=file)
+        return Fitted(
+            _module(fit.model, problem, model),
+            self,
+            [fit.history],
+            log_likelihood=fit.log_likelihood,
+            dispersion=fit.model.response.phi,
+            value_se=value_standard_errors(em, fit.model),
+            report=report,
+            state=fit.model,
+        )
+
+
+@torch.no_grad()
+def _module(latent: LatentRows, problem: Problem, model: Model) -> DiagonalAttention:
+    """Return the fitted model as ordinary parameters of diagonalized attention."""
+    response, like = latent.response, (problem.device, problem.dtype)
+    return DiagonalAttention.with_parameters(
+        latent.rows.query_key(model.score_form).to(*like),
+        None,
+        response.value.to(*like),
+        response.shared[0].to(*like),
+        response.shared[1:].to(*like),
+        score_form=model.score_form.name,
+        coupling=model.coupling,
+    )

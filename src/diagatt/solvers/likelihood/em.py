@@ -1,0 +1,269 @@
+"""Maximum likelihood for the latent-row model by EM.
+
+Each sample has R distinct active rows, one per head (`row_model`); its response follows a GLM of
+them (equation eq:individualized_framework). The E-step (`expectation`) finds which rows are
+active, using the response; the M-step is moments and one Newton step, exact for the gaussian
+family. The fitted scores need no response: they are diagonalized attention.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+
+from diagatt.solvers.checkpoint import RunState, with_prefix
+from diagatt.solvers.likelihood.expectation import Expectation
+from diagatt.solvers.likelihood.expected import Expected, ResponseModel
+from diagatt.solvers.likelihood.row_model import RowModel, RowMoments, estimate_row_model
+
+# Lower bound of the dispersion, as a share of the variance of y.
+LEAST_DISPERSION = 1e-4
+
+
+@dataclass(frozen=True)
+class EMSettings:
+    """How to iterate; see the parameters of `Likelihood`."""
+
+    covariance: str = "full"
+    rank: int = 2
+    shrinkage: float | None = None
+    ridge: float = 1.0
+    tolerance: float = 1e-4
+    verbose: bool = False
+
+
+@dataclass(frozen=True)
+class LatentRows:
+    """Parameters of the latent-row model."""
+
+    rows: RowModel
+    response: ResponseModel
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return all parameters, for a file or another process."""
+        rows, response = self.rows, self.response
+        phi = torch.tensor(response.phi, dtype=torch.float64, device=rows.A.device)
+        parts = {"A": rows.A, "C": rows.C, "value": response.value, "shared": response.shared}
+        return {**parts, "phi": phi}
+
+    @classmethod
+    def of(cls, tensors: dict[str, Tensor]) -> LatentRows:
+        """Return what `tensors` took apart."""
+        t = tensors
+        response = ResponseModel(t["value"], t["shared"], float(t["phi"]))
+        return cls(RowModel(t["A"], t["C"]), response)
+
+
+@dataclass
+class LikelihoodFit:
+    """Where EM ended."""
+
+    model: LatentRows
+    log_likelihood: float
+    history: list[dict[str, float]]
+
+
+@dataclass
+class EMState:
+    """Where EM is, before an E-step."""
+
+    model: LatentRows
+    schedule: list[float]  # λ of the next iterations
+    step: float = 1.0
+    best: float = -math.inf  # log-likelihood of `best_model`
+    best_model: LatentRows | None = None
+    expected: Expected | None = None  # E-step of `best_model`
+    last: float = -math.inf
+    is_done: bool = False
+    history: list[dict[str, float]] = field(default_factory=list)
+
+    def write(self, file: RunState) -> None:
+        """Write the state; the E-step of the best model is repeated if it is needed."""
+        tensors = {f"model.{k}": v for k, v in self.model.tensors().items()}
+        if self.best_model is not None:
+            tensors |= {f"best.{k}": v for k, v in self.best_model.tensors().items()}
+        names = ("step", "best", "last", "is_done", "history")
+        file.write(tensors, {"em": {name: getattr(self, name) for name in names}})
+
+    @classmethod
+    def read(cls, file: RunState, device: torch.device) -> EMState | None:
+        """Return the state that was written last, if any."""
+        found = file.read()
+        if found is None:
+            return None
+        tensors = {k: v.to(device) for k, v in found[0].items()}
+        best = with_prefix("best.", tensors)
+        return cls(
+            LatentRows.of(with_prefix("model.", tensors)),
+            schedule=[],
+            best_model=LatentRows.of(best) if best else None,
+            **found[1]["em"],
+        )
+
+
+class EM:
+    """EM on one problem, for all heads together or for one head beside earlier ones.
+
+    Parameters
+    ----------
+    expectation : Expectation
+        If its problem says which rows earlier heads left free, rows count as far as they are
+        free, also as background.
+    settings : EMSettings
+    """
+
+    def __init__(self, expectation: Expectation, settings: EMSettings) -> None:
+        self.expectation, self.settings = expectation, settings
+        self.problem = expectation.problem
+        self.total = expectation.totals
+        self.weight = self.problem.total_weight
+        self.least_phi = LEAST_DISPERSION * self.problem.scale
+
+    def expect(self, model: LatentRows, supervision: float = 1.0) -> Expected:
+        """Make an E-step; the log-likelihood is that of all rows and, by λ, of the responses."""
+        expected = self.expectation.run(model.rows, model.response, supervision)
+        expected.log_likelihood += model.rows.background_log_likelihood(self.total)
+        return expected
+
+    def maximize(
+        self, expected: Expected, response: ResponseModel, step: float = 1.0
+    ) -> LatentRows:
+        """Make an M-step: row moments in closed form, the GLM by a Newton step."""
+        active = self.head_moments(expected)
+        background = self._background(expected, active)
+        s = self.settings
+        rows = estimate_row_model(active, background, s.covariance, s.shrinkage, s.rank)
+        return LatentRows(rows, self._newton(expected, response, step))
+
+    def _background(self, expected: Expected, active: list[RowMoments]) -> RowMoments:
+        """Return moments of rows that no head chose, each as far as it is not chosen."""
+        if expected.taken is not None:
+            background = self.total - expected.taken
+        elif len(active) > 1 and not self.expectation.distinct:
+            return self.total  # independent heads may choose a row twice: it cannot be taken out
+        else:
+            background = self.total
+            for moments in active:
+                background = background - moments
+        nothing_left = background.count < 1e-6 * self.total.count  # every row is active
+        return self.total if nothing_left else background
+
+    def head_moments(self, expected: Expected) -> list[RowMoments]:
+        """Return moments of the rows that each head chose; a sample counts once per head."""
+        heads, cc = zip(expected.xx, expected.xc, strict=True), self.expectation.context_moments
+        return [RowMoments(xx, xc, cc, self.weight) for xx, xc in heads]
+
+    def _newton(self, expected: Expected, response: ResponseModel, step: float) -> ResponseModel:
+        R, d, K = response.value.shape
+        family = self.problem.family
+        bound = family.curvature_bound if family.prefers_bound else None
+        H = expected.moments * (1.0 if bound is None else bound)
+        ridge = torch.zeros(len(H), dtype=H.dtype, device=H.device)
+        ridge[: R * d] = self.settings.ridge
+        beta = torch.cat([response.value.reshape(R * d, K), response.shared])
+        slope = expected.gradient + ridge[:, None] * beta
+        # A tiny ridge keeps copied features and covariates solvable.
+        tiny = 1e-10 * float(H.diagonal().mean()) + 1e-300
+        change = -step * torch.linalg.solve(H + torch.diag(ridge + tiny), slope)
+        if bound is None:  # far from the optimum the curvature says little: move z by about 1
+            parts = change[: R * d].reshape(R, d, K)
+            moved = torch.einsum("rdk,rde,rek->", parts, expected.xx, parts) * R / self.weight
+            change = change / max(1.0, float(moved) ** 0.5)
+        beta = beta + change
+        phi = response.phi
+        if family.is_quadratic:  # the loss after the step is known exactly
+            gain = (expected.gradient * change).sum() + 0.5 * (change * (H @ change)).sum()
+            phi = 2 * (expected.loss + float(gain)) / self.weight
+        elif family.has_dispersion:
+            phi = expected.dispersion / self.weight
+        phi = max(phi, self.least_phi)
+        return ResponseModel(beta[: R * d].reshape(R, d, K), beta[R * d :], phi)
+
+    def run(
+        self,
+        model: LatentRows,
+        iterations: int,
+        supervision: list[float] | None = None,
+        file: RunState | None = None,
+    ) -> LikelihoodFit:
+        """Iterate until the likelihood gains less than the tolerance per sample.
+
+        Parameters
+        ----------
+        supervision : list of float, optional
+            λ of the first iterations; 1 afterwards.
+        file : RunState, optional
+            Where the state is kept; a run goes on from it.
+
+        Returns
+        -------
+        LikelihoodFit
+            The likelihood never falls at λ = 1: a Newton step that lowers it is halved.
+        """
+        now = EMState(model, list(supervision or []))
+        if file is not None:
+            now = EMState.read(file, self.problem.device) or now
+        with self.problem.pass_bar("EM", self.settings.verbose) as advance:
+            while len(now.history) < iterations and not now.is_done:
+                self._iterate(now)
+                advance(f"iteration {len(now.history)}, log-likelihood {now.last:.6g}")
+                if file is not None and file.is_due(len(now.history), now.is_done):
+                    now.write(file)
+        if now.best_model is None:
+            return LikelihoodFit(now.model, self.expect(now.model).log_likelihood, now.history)
+        return LikelihoodFit(now.best_model, now.best, now.history)
+
+    def _iterate(self, now: EMState) -> None:
+        """Make an E-step at the present model, then the M-step that its likelihood allows."""
+        enough = self.settings.tolerance * self.weight
+        strength = now.schedule.pop(0) if now.schedule else 1.0
+        model, expected = now.model, self.expect(now.model, strength)
+        value = expected.log_likelihood
+        now.history.append({"iteration": len(now.history) + 1, "log_likelihood": value})
+        if strength == 1.0:
+            slack = 1e-9 * abs(value)
+            known = now.best_model
+            if known is not None and not value >= now.best - slack and now.step > 1e-3:
+                model, expected = known, now.expected or self.expect(known)
+                now.step /= 2
+            else:
+                gain = value - now.best
+                now.best, now.best_model, now.expected = value, model, expected
+                now.is_done = gain < enough and now.step == 1.0
+                now.step = min(1.0, 2 * now.step)
+        elif value - now.last < enough:  # this λ is exhausted
+            now.schedule = [s for s in now.schedule if s > strength]
+        now.last = value
+        if not now.is_done:
+            now.model = self.maximize(expected, model.response, now.step)
+
+
+def value_standard_errors(em: EM, model: LatentRows) -> Tensor | None:
+    r"""Return standard errors of (V, b, γ), (R·d + m,), from Louis' observed information (1982).
+
+    .. math:: I = \tfrac1φ \, \mathrm E[ℓ''\, f f^⊤] - \tfrac1{φ²} \,\mathrm{Cov}(ℓ' f)
+
+    The first term is the information of complete data, the second what is lost because the rows
+    are unknown; the distributions of rows are taken as known. None for several outputs.
+    """
+    if model.response.value.shape[2] > 1:
+        return None
+    expected = em.expectation.run(model.rows, model.response, score_variance=True)
+    phi, size = model.response.phi, model.response.value.numel()
+    information = expected.moments / phi - expected.score_square / phi**2
+    information[range(size), range(size)] += em.settings.ridge / phi
+    values, vectors = torch.linalg.eigh((information + information.T) / 2)
+    if float(values[0]) <= 0:  # not at a maximum in every direction: no honest number
+        return None
+    return (vectors**2 / values).sum(dim=1).sqrt()
+
+
+def join_heads(heads: list[LatentRows], background: tuple[Tensor, Tensor]) -> LatentRows:
+    """Join heads that were built one after the other into one model with a common background."""
+    A = torch.stack([background[0], *(h.rows.A[1] for h in heads)])
+    C = torch.stack([background[1], *(h.rows.C[1] for h in heads)])
+    value = torch.cat([h.response.value for h in heads])
+    return LatentRows(RowModel(A, C), replace(heads[-1].response, value=value))

@@ -1,0 +1,58 @@
+"""What the E-step hands to the M-step: sums over all samples under the posterior of their rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from diagatt.solvers.likelihood.row_model import RowMoments
+
+
+@dataclass(frozen=True)
+class ResponseModel:
+    """The GLM of the response given the chosen rows, float64."""
+
+    value: Tensor  # (R, d, K)
+    shared: Tensor  # (1 + covariates, K): intercept first
+    phi: float = 1.0
+
+
+@dataclass
+class Expected:
+    """Sums over samples under the posterior, float64."""
+
+    log_likelihood: float
+    xx: Tensor  # (R, d, d)      second moments of chosen rows
+    xc: Tensor  # (R, d, q)      with the context
+    loss: float  #               Σ w E ℓ(y, z)
+    dispersion: float
+    gradient: Tensor  # (R·d + m, K) of the loss in (V, b, γ)
+    moments: Tensor  # (R·d + m, R·d + m) Σ w E h f fᵀ, h the curvature or 1 if it is bounded
+    score_square: Tensor  # same shape: Σ w E[s sᵀ] − s̄ s̄ᵀ of the score s = ∂ℓ/∂z · f, if asked for
+    taken: RowMoments | None = None  # of chosen rows, as far as earlier heads left them free
+    responsibilities: list[Tensor] = field(default_factory=list)  # blocks of (rows, R), if kept
+
+    def sums(self) -> list[Tensor]:
+        """Return what adds up over parts of the data."""
+        numbers = [self.log_likelihood, self.loss, self.dispersion]
+        tensors = [self.xx, self.xc, self.gradient, self.moments, self.score_square]
+        taken = [] if self.taken is None else self.taken.tensors()
+        return [self.xx.new_tensor(numbers), *tensors, *taken]
+
+    @classmethod
+    def of_sums(cls, sums: list[Tensor]) -> Expected:
+        """Return what `sums` took apart."""
+        numbers, xx, xc, gradient, moments, score_square, *taken = sums
+        value, loss, dispersion = numbers.tolist()
+        return cls(
+            value,
+            xx,
+            xc,
+            loss,
+            dispersion,
+            gradient,
+            moments,
+            score_square,
+            RowMoments.of_tensors(taken) if taken else None,
+        )

@@ -1,0 +1,331 @@
+r"""E-step of the latent-row model on samples in memory, block by block.
+
+The posterior of the chosen rows given a sample and its response is
+
+.. math:: P(j_1, …, j_R \mid X, y) ∝ \prod_k \frac{f_k(x_{j_k})}{f_0(x_{j_k})}\;
+          p\Bigl(y \Bigm| \sum_k x_{j_k} v_k + b\Bigr)^λ.
+
+The supervision λ ∈ [0, 1] is 1 in the end; predictions for new samples use λ = 0. A block is
+scored, normalized and summed while it is in the cache; nothing of size (N, d) is made.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import threshold
+
+from diagatt.attention.coupling import (
+    along,
+    head_marginal,
+    joint_log_weights,
+    n_candidates,
+    top_candidates,
+)
+from diagatt.segments import (
+    LEAST_EXPONENT,
+    sample_blocks,
+    sample_of_row,
+    segment_max,
+    segment_sum,
+    spread,
+)
+from diagatt.solvers.likelihood.expected import Expected, ResponseModel
+from diagatt.solvers.likelihood.row_model import RowModel, RowMoments
+from diagatt.solvers.problem import Samples
+
+# Posterior probabilities below this are taken as zero.
+LEAST_WEIGHT = 1e-12
+# Rows of a block: scored, normalized and summed while they are in the cache.
+PASS_ROWS = 16384
+
+
+class PartExpectation:
+    """The E-step for samples in memory.
+
+    Parameters
+    ----------
+    problem : Samples
+    context : tensor of shape (n, q)
+        c̃, see `row_model`.
+    distinct : bool
+        Whether the rows of different heads must differ.
+    """
+
+    def __init__(self, problem: Samples, context: Tensor, distinct: bool = True) -> None:
+        self.problem, self.context, self.distinct = problem, context, distinct
+        ones = problem.values.new_ones(problem.n_samples, 1)
+        self.design = torch.cat([ones, problem.covariates], dim=1)  # (n, m)
+        self.blocks = list(sample_blocks(problem.offsets, PASS_ROWS))
+        longest = max(rows.stop - rows.start for _, rows in self.blocks)
+        self.buffer = problem.values.new_empty(max(longest, 1), problem.n_features)
+        self.bounded = problem.family.prefers_bound
+
+    def context_moments(self) -> Tensor:
+        """Return Σ w c̃ c̃ᵀ, (q, q)."""
+        return (self.context.T @ (self.problem.weights[:, None] * self.context)).double()
+
+    def totals(self) -> RowMoments:
+        """Return moments of all rows, weighted by sample weight and by how free each row is."""
+        problem, d, log_free = self.problem, self.problem.n_features, self.problem.log_free
+        c = self.context.double()
+        xx = torch.zeros(d, d, dtype=torch.float64, device=c.device)
+        pooled, masses = [], []
+        for samples, rows in self.blocks:
+            x, offsets = problem.values[rows], self._offsets(samples, rows)
+            weight = spread(problem.weights[samples, None], offsets)
+            if log_free is not None:
+                weight = weight * log_free[rows, None].exp()
+            scaled = torch.mul(x, weight, out=self.buffer[: len(x)])
+            xx += x.T @ scaled
+            pooled.append(segment_sum(scaled, offsets).double())
+            masses.append(segment_sum(weight, offsets).double())
+        mass = torch.cat(masses)  # (n, 1)
+        return RowMoments(xx, torch.cat(pooled).T @ c, c.T @ (mass * c), float(mass.sum()))
+
+    def run(
+        self,
+        rows: RowModel,
+        response: ResponseModel,
+        supervision: float = 1.0,
+        keep: bool = False,
+        score_variance: bool = False,
+    ) -> Expected:
+        """Make one pass.
+
+        Parameters
+        ----------
+        supervision : float
+            λ.
+        keep : bool
+            Whether to keep the responsibilities.
+        score_variance : bool
+            Also compute the variance of the score, which is the information lost because the rows
+            are unknown (Louis, 1982). One output only.
+        """
+        self._score_variance = score_variance
+        problem, dtype = self.problem, self.problem.values.dtype
+        W, T = (t.to(dtype) for t in rows.score_terms())
+        pull = torch.einsum("nq,rdq->nrd", self.context, T)  # (n, R, d): T c̃
+        shared = self.design @ response.shared.to(dtype)  # (n, K)
+        self._base = shared if problem.offset is None else shared + problem.offset
+        self._value, self._phi = response.value.to(dtype), response.phi
+        self._supervision = supervision
+        R, d, K = self._value.shape
+        size, q = R * d + self.design.shape[1], self.context.shape[1]
+        zeros = lambda *shape: torch.zeros(*shape, dtype=torch.float64, device=W.device)  # noqa: E731
+        self._sums = Expected(
+            0.0,
+            zeros(R, d, d),
+            zeros(R, d, q),
+            0.0,
+            0.0,
+            zeros(size, K),
+            zeros(size, size),
+            zeros(size if score_variance else 0, size if score_variance else 0),
+        )
+        for samples, block in self.blocks:
+            offsets = self._offsets(samples, block)
+            x = problem.values[block]
+            scores = self._scores(x, W, pull[samples], offsets)  # (B, R)
+            if R == 1:
+                log_free = None if problem.log_free is None else problem.log_free[block]
+                r = self._single(samples, x, scores[:, 0], offsets, log_free)
+            else:
+                r = self._joint(samples, x, scores, offsets, keep)
+            if keep:
+                self._sums.responsibilities.append(r)
+        self._add_constants(rows, supervision)
+        return self._sums
+
+    def _offsets(self, samples: slice, rows: slice) -> Tensor:
+        return self.problem.offsets[samples.start : samples.stop + 1] - rows.start
+
+    def _scores(self, x: Tensor, W: Tensor, pull: Tensor, offsets: Tensor) -> Tensor:
+        """Return x W_r xᵀ + x T_r c̃ = ⟨x, x W_r + T_r c̃⟩, (B, R)."""
+        product, scores = self.buffer[: len(x)], x.new_empty(len(x), len(W))
+        per_sample = self.context.shape[1] > 1
+        for r in range(len(W)):
+            if per_sample:
+                torch.addmm(spread(pull[:, r], offsets), x, W[r], out=product)
+            else:
+                torch.addmm(pull[0, r], x, W[r], out=product)
+            torch.sum(product.mul_(x), dim=1, out=scores[:, r])
+        return scores
+
+    def _log_response(self, y: Tensor, z: Tensor) -> Tensor:
+        return self._supervision / self._phi * self.problem.family.loss(y, z).neg()
+
+    # ------------------------------------------------------------------ one head: all rows
+
+    def _single(self, samples, x, scores, offsets, log_free) -> Tensor:
+        problem, sums = self.problem, self._sums
+        sample = sample_of_row(offsets)  # (B,)
+        y, z = problem.y[samples][sample], x @ self._value[0] + self._base[samples][sample]
+        total = scores if log_free is None else scores + log_free
+        if self._supervision:
+            total = total + self._log_response(y, z)
+        peak = segment_max(total[:, None], offsets)[:, 0]  # (b,)
+        weight = torch.exp((total - peak[sample]).clamp(min=LEAST_EXPONENT))
+        mass = segment_sum(weight[:, None], offsets)[:, 0]
+        w = problem.weights[samples]
+        evidence = peak + mass.log() - offsets.diff().to(mass.dtype).log()
+        sums.log_likelihood += float((w * evidence).sum())
+        r = weight / mass[sample]
+        # Only rows that carry weight go on: most do not, and as denormal numbers they are slow.
+        active = torch.nonzero(r > LEAST_WEIGHT)[:, 0]
+        x, r_active, sample = x[active], r[active], sample[active]
+        self._add_chosen(x, r_active, sample, y[active], z[active], samples)
+        if log_free is not None:
+            self._add_taken(x, r_active * log_free[active].exp(), sample, samples)
+        return r[:, None]
+
+    def _add_taken(self, x, r, sample, samples) -> None:
+        """Add moments of chosen rows as far as they were free: the background loses them."""
+        w = (r * self.problem.weights[samples][sample])[:, None].double()
+        x, c = x.double(), self.context[samples][sample].double()
+        part = RowMoments(x.T @ (w * x), x.T @ (w * c), c.T @ (w * c), float(w.sum()))
+        self._sums.taken = part if self._sums.taken is None else self._sums.taken + part
+
+    def _add_chosen(self, x, r, sample, y, z, samples) -> None:
+        """Add sums over rows x that are chosen with probability r."""
+        sums, family, w = self._sums, self.problem.family, self.problem.weights[samples]
+        rw = (r * w[sample])[:, None]  # (B, 1)
+        context_design = torch.cat([self.context[samples], self.design[samples]], dim=1)[sample]
+        q = self.context.shape[1]
+        scaled = x * rw
+        xx, xb = x.T @ scaled, scaled.T @ context_design  # (d, d), (d, q + m)
+        sums.xx[0] += xx
+        sums.xc[0] += xb[:, :q]
+        sums.loss += float((rw[:, 0] * family.loss(y, z)).sum(dtype=torch.float64))
+        sums.dispersion += float((rw[:, 0] * family.unit_dispersion(y, z)).sum(dtype=torch.float64))
+        gradient, D = family.gradient(y, z), context_design[:, q:]
+        slope = rw * gradient  # (B, K)
+        # In float64: at the optimum large terms cancel, and the intercept may be small.
+        sums.gradient += torch.cat([x, D], dim=1).double().T @ slope.double()
+        if self.bounded:
+            sums.moments += _bordered(xx, xb[:, q:], (D * rw).T @ D)
+        else:
+            h = rw * family.curvature(y, z)[:, 0]
+            sums.moments += _bordered(x.T @ (x * h), x.T @ (D * h), (D * h).T @ D)
+        if self._score_variance:
+            h = slope * gradient
+            sums.score_square += _bordered(x.T @ (x * h), x.T @ (D * h), (D * h).T @ D)
+            mean = x.new_zeros(len(w), x.shape[1] + D.shape[1])
+            mean.index_add_(0, sample, torch.cat([x, D], dim=1) * slope)
+            self._subtract_mean_scores(mean, w)
+
+    # ------------------------------------------------------------------ several heads: candidates
+
+    def _joint(self, samples, x, scores, offsets, keep) -> Tensor:
+        problem, sums, family = self.problem, self._sums, self.problem.family
+        n, R = len(offsets) - 1, scores.shape[1]
+        best, rows = top_candidates(scores, offsets, n_candidates(R))  # (b, R, K)
+        chosen = x[rows]  # (b, R, K, d)
+        z = self._base[samples].reshape(n, *(1,) * R, -1)  # (b, 1, …, outputs)
+        for k in range(R):
+            effect = chosen[:, k] @ self._value[k]  # (b, K, outputs)
+            z = z + effect.reshape(n, *(-1 if a == k else 1 for a in range(R)), z.shape[-1])
+        shape = z.shape[:-1]  # (b, K, …, K)
+        z = z.reshape(-1, z.shape[-1])
+        y = problem.y[samples].reshape(n, *(1,) * R).expand(shape).flatten()
+        total = joint_log_weights(best, rows, self.distinct)
+        if self._supervision:
+            total = total + self._log_response(y, z).reshape(shape)
+        evidence = torch.logsumexp(total.flatten(1), dim=1)
+        w = problem.weights[samples]
+        log_count = self._log_assignments(offsets.diff(), R)
+        sums.log_likelihood += float((w * (evidence - log_count)).sum())
+        joint = torch.exp(total - evidence.reshape(n, *(1,) * R))
+        joint = threshold(joint, LEAST_WEIGHT, 0.0) * along(w[:, None], 0, R)
+        marginals = torch.stack([head_marginal(joint, k) for k in range(R)], dim=1)  # (b, R, K)
+        pooled = torch.einsum("nrk,nrkd->nrd", marginals, chosen)
+        for k in range(R):
+            flat = chosen[:, k].flatten(0, 1)
+            sums.xx[k] += (flat.T @ (flat * marginals[:, k].reshape(-1, 1))).double()
+            sums.xc[k] += (pooled[:, k].T @ self.context[samples]).double()
+        flat_joint = joint.flatten()
+        sums.loss += float((flat_joint * family.loss(y, z)).sum())
+        sums.dispersion += float((flat_joint * family.unit_dispersion(y, z)).sum())
+        slope = family.gradient(y, z) * flat_joint[:, None]
+        self._add_gradient(slope.reshape(*shape, -1), chosen, self.design[samples])
+        h = joint
+        if not self.bounded:
+            h = (flat_joint * family.curvature(y, z)[:, 0, 0]).reshape(shape)
+        self._add_joint_moments(sums.moments, h, chosen, self.design[samples])
+        if self._score_variance:
+            g = family.gradient(y, z)[:, 0]
+            h = (flat_joint * g * g).reshape(shape)
+            self._add_joint_moments(sums.score_square, h, chosen, self.design[samples])
+            slopes = (flat_joint * g).reshape(shape)
+            parts = [
+                torch.einsum("nk,nkd->nd", head_marginal(slopes, k), chosen[:, k]) for k in range(R)
+            ]
+            parts.append(self.design[samples] * slopes.flatten(1).sum(dim=1, keepdim=True))
+            self._subtract_mean_scores(torch.cat(parts, dim=1), w)
+        if not keep:
+            return marginals
+        filled = [
+            x.new_zeros(len(x)).index_add(0, rows[:, k].flatten(), marginals[:, k].flatten())
+            for k in range(R)
+        ]
+        return torch.stack(filled, dim=1) / spread(w[:, None], offsets)
+
+    def _log_assignments(self, lengths: Tensor, R: int) -> Tensor:
+        """Return the log count of ways to choose rows, which are equally likely beforehand."""
+        p = lengths.to(torch.float64)
+        if not self.distinct:
+            return R * p.log()
+        return torch.lgamma(p + 1) - torch.lgamma(p - R + 1)
+
+    def _add_gradient(self, slope: Tensor, chosen: Tensor, D: Tensor) -> None:
+        n, R = chosen.shape[:2]
+        parts = []
+        for k in range(R):
+            others = [a + 1 for a in range(R) if a != k]
+            weight = slope.sum(dim=others)  # (b, K, outputs)
+            parts.append(torch.einsum("nko,nkd->do", weight, chosen[:, k]))
+        parts.append(D.T @ slope.reshape(n, -1, slope.shape[-1]).sum(dim=1))
+        self._sums.gradient += torch.cat(parts).double()
+
+    def _add_joint_moments(self, target: Tensor, h: Tensor, chosen: Tensor, D: Tensor) -> None:
+        R = chosen.shape[1]
+        blocks: list[list[Tensor]] = [[] for _ in range(R)]
+        pooled = []
+        for k in range(R):
+            weight = head_marginal(h, k)  # (b, K)
+            pooled.append(torch.einsum("nk,nkd->nd", weight, chosen[:, k]))
+            for other in range(R):
+                if other < k:
+                    blocks[k].append(blocks[other][k].T)
+                    continue
+                if other == k:
+                    mixed = weight[..., None] * chosen[:, k]
+                else:
+                    rest = [a + 1 for a in range(R) if a not in (k, other)]
+                    pair = h.sum(dim=rest) if rest else h  # (b, K_k, K_other)
+                    mixed = pair @ chosen[:, other]  # (b, K_k, d)
+                flat = chosen[:, k].flatten(0, 1)
+                blocks[k].append(flat.T @ mixed.flatten(0, 1))
+        left = torch.cat([torch.cat(line, dim=1) for line in blocks])  # (R·d, R·d)
+        cross = torch.cat([P.T @ D for P in pooled])  # (R·d, m)
+        mass = h.flatten(1).sum(dim=1)[:, None]
+        target += _bordered(left, cross, D.T @ (mass * D))
+
+    def _subtract_mean_scores(self, mean: Tensor, w: Tensor) -> None:
+        """Subtract Σ w s̄ s̄ᵀ; the means come weighted by w already."""
+        self._sums.score_square -= (mean.T @ (mean / w[:, None])).double()
+
+    def _add_constants(self, rows: RowModel, supervision: float) -> None:
+        """Add the terms of the log-likelihood that do not depend on which rows are chosen."""
+        problem = self.problem
+        w = problem.weights.double()
+        constants = rows.score_constants(self.context).sum(dim=1)
+        normalizer = problem.family.log_normalizer(problem.y.double(), self._phi)
+        self._sums.log_likelihood += float((w * (constants + supervision * normalizer)).sum())
+
+
+def _bordered(left: Tensor, cross: Tensor, corner: Tensor) -> Tensor:
+    """Return second moments of (x_1, …, x_R, 1, covariates) from their pieces."""
+    top = torch.cat([left, cross], dim=1)
+    return torch.cat([top, torch.cat([cross.T, corner], dim=1)])

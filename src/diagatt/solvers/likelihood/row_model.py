@@ -1,0 +1,141 @@
+r"""Where rows come from: Gaussian background and active rows, given the sample's context.
+
+Row j of sample i, with c̃_i = (1), or (1, mean row) for contextual scores, is
+
+.. math:: x_j ∼ N(A_k c̃_i, C_k) \text{ if head } k \text{ chose it}, \quad
+          x_j ∼ N(A_0 c̃_i, C_0) \text{ otherwise}.
+
+The log density ratio is a score of diagonalized attention with an affine term:
+
+.. math:: \log\frac{f_k(x)}{f_0(x)} = x W_k x^⊤ + x T_k c̃ + \text{const}, \quad
+          W_k = \tfrac12 (C_0^{-1} - C_k^{-1}), \; T_k = C_k^{-1} A_k - C_0^{-1} A_0.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from diagatt.scores import ScoreForm
+from diagatt.solvers.likelihood.covariance import ACTIVE_FLOOR, lifted_above_floor, structured
+
+
+@dataclass(frozen=True)
+class RowMoments:
+    """Weighted sums over rows from which a Gaussian with mean A c̃ is estimated (float64)."""
+
+    xx: Tensor  # (d, d)  Σ x xᵀ
+    xc: Tensor  # (d, q)  Σ x c̃ᵀ
+    cc: Tensor  # (q, q)  Σ c̃ c̃ᵀ
+    count: float  #        Σ 1
+
+    def tensors(self) -> list[Tensor]:
+        """Return all four sums as tensors."""
+        return [self.xx, self.xc, self.cc, self.xx.new_tensor(self.count)]
+
+    @classmethod
+    def of_tensors(cls, tensors: list[Tensor]) -> RowMoments:
+        """Return the moments that `tensors` took apart."""
+        xx, xc, cc, count = tensors
+        return cls(xx, xc, cc, float(count))
+
+    def __sub__(self, other: RowMoments) -> RowMoments:
+        pairs = zip(self.tensors(), other.tensors(), strict=True)
+        return RowMoments.of_tensors([a - b for a, b in pairs])
+
+    def __add__(self, other: RowMoments) -> RowMoments:
+        pairs = zip(self.tensors(), other.tensors(), strict=True)
+        return RowMoments.of_tensors([a + b for a, b in pairs])
+
+    def coefficients(self) -> Tensor:
+        """Return the least-squares A, (d, q)."""
+        if self.cc.shape[0] == 0:
+            return self.xc
+        return self.xc @ torch.linalg.pinv(self.cc, hermitian=True)
+
+    def residual(self, A: Tensor) -> Tensor:
+        """Return Σ (x − A c̃)(x − A c̃)ᵀ, (d, d)."""
+        cross = self.xc @ A.T
+        return self.xx - cross - cross.T + A @ self.cc @ A.T
+
+
+@dataclass(frozen=True)
+class RowModel:
+    """Distributions of background (index 0) and active rows (1 to R), float64."""
+
+    A: Tensor  # (R + 1, d, q)
+    C: Tensor  # (R + 1, d, d)
+
+    @property
+    def n_heads(self) -> int:
+        """R."""
+        return len(self.C) - 1
+
+    def precision(self) -> Tensor:
+        """Return the inverse covariances, (R + 1, d, d)."""
+        return torch.cholesky_inverse(torch.linalg.cholesky(self.C))
+
+    def score_terms(self) -> tuple[Tensor, Tensor]:
+        """Return W (R, d, d) and T (R, d, q) of the log density ratios."""
+        K = self.precision()
+        KA = K @ self.A
+        return 0.5 * (K[0] - K[1:]), KA[1:] - KA[0]
+
+    def score_constants(self, context: Tensor) -> Tensor:
+        """Return the terms that the softmax does not see but the likelihood does, (n, R)."""
+        K, logdet = self.precision(), torch.logdet(self.C)
+        c = context.to(K.dtype)
+        inner = torch.einsum("np,kdp,kde,keq,nq->nk", c, self.A, K, self.A, c)  # (n, R + 1)
+        return 0.5 * (inner[:, :1] - inner[:, 1:]) + 0.5 * (logdet[0] - logdet[1:])
+
+    def background_log_likelihood(self, total: RowMoments) -> float:
+        """Return Σ log f_0(x) over all rows, as if none were active."""
+        d = self.C.shape[1]
+        quadratic = (self.precision()[0] * total.residual(self.A[0])).sum()
+        logdet = torch.logdet(self.C[0])
+        return float(-0.5 * (total.count * (d * math.log(2 * math.pi) + logdet) + quadratic))
+
+    def query_key(self, score_form: ScoreForm) -> Tensor:
+        """Return the scores as query–key matrices of lengthened rows, (R, D, D), times √d."""
+        W, T = self.score_terms()
+        return score_form.join(W, T) * W.shape[-1] ** 0.5
+
+
+def gaussian_of(
+    moments: RowMoments, diagonal: bool = False, shrink: bool = True
+) -> tuple[Tensor, Tensor]:
+    """Return coefficients A and an invertible covariance C, shrunk where rows are few."""
+    A = moments.coefficients()
+    C = moments.residual(A) / max(moments.count, 1e-12)
+    C = (C + C.T) / 2  # sums in blocks leave rounding behind
+    if diagonal:
+        C = torch.diag(C.diagonal())
+    if shrink and moments.count < 20 * len(C):
+        C = structured(C, moments.count, "full", None, 0)
+    return A, lifted_above_floor(C)
+
+
+def estimate_row_model(
+    active: list[RowMoments],
+    background: RowMoments,
+    kind: str = "full",
+    shrinkage: float | None = None,
+    rank: int = 2,
+) -> RowModel:
+    """Return the maximum-likelihood row model, under the covariance structure, from moments."""
+    A0, C0 = gaussian_of(background, diagonal=kind == "diagonal", shrink=shrinkage is None)
+    L = torch.linalg.cholesky(C0)
+    A, C = [A0], [C0]
+    for moments in active:
+        Ak = moments.coefficients()
+        Sk = moments.residual(Ak) / max(moments.count, 1e-12)
+        white = torch.linalg.solve_triangular(L, Sk, upper=False)
+        white = torch.linalg.solve_triangular(L, white.T, upper=False)
+        white = structured((white + white.T) / 2, moments.count, kind, shrinkage, rank)
+        white = lifted_above_floor(white, ACTIVE_FLOOR)
+        A.append(Ak)
+        C.append(L @ white @ L.T)
+    return RowModel(torch.stack(A), torch.stack(C))

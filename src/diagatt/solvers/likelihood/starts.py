@@ -1,0 +1,122 @@
+"""Where EM begins: principled starts, tried on a part of the data and ranked by likelihood.
+
+With several heads, one head is built after the other, each given which rows the earlier ones took
+and what they explain; then all are refined together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from diagatt.scores import ScoreForm
+from diagatt.segments import map_blocks, segment_mean, segment_sum
+from diagatt.solvers.glm import fit_glm
+from diagatt.solvers.likelihood.em import EM, EMSettings, LatentRows, join_heads
+from diagatt.solvers.likelihood.expectation import Expectation
+from diagatt.solvers.likelihood.expected import ResponseModel
+from diagatt.solvers.likelihood.row_model import RowModel, gaussian_of
+from diagatt.solvers.problem import Samples
+
+# Samples on which starts compete: at least so many, and so many times the count of features.
+# All data refine the winner.
+TRIAL_SAMPLES, TRIAL_FACTOR = 1000, 12
+TRIAL_ITERATIONS = 25
+TRIAL_TOLERANCE = 1e-2
+REFINE_ITERATIONS = 30
+# Scores first, the response later: λ of the first iterations of a start that looks at rows alone.
+ROWS_FIRST = [0.0] * 8 + [0.25, 0.5, 0.75]
+
+
+def trial_size(n_features: int) -> int:
+    """Return how many samples starts compete on."""
+    return max(TRIAL_SAMPLES, TRIAL_FACTOR * n_features)
+
+
+def best_start(
+    samples: Samples,
+    score_form: ScoreForm,
+    distinct: bool,
+    settings: EMSettings,
+    n_heads: int,
+    generator: np.random.Generator,
+) -> tuple[LatentRows, list[dict]]:
+    """Build and rank starts; return the best one and a report of their likelihoods."""
+    settings = replace(settings, tolerance=TRIAL_TOLERANCE, verbose=False)
+    heads: list[LatentRows] = []
+    report: list[dict] = []
+    part = samples
+    for k in range(n_heads):
+        em = EM(Expectation(part, score_form, distinct), settings)
+        fits = {}
+        for name, (start, supervision) in _starts(em, part, generator).items():
+            fits[name] = em.run(start, TRIAL_ITERATIONS, supervision)
+            value = fits[name].log_likelihood
+            report.append({"head": k, "start": name, "log_likelihood": value})
+        fit = max(fits.values(), key=lambda f: f.log_likelihood)
+        heads.append(fit.model)
+        if n_heads == 1:
+            return fit.model, report
+        part = _for_next_head(em, part, fit.model)
+    # The shared coefficients of the last head were fitted together with all others.
+    background = gaussian_of(Expectation(part, score_form, distinct).totals)
+    together = EM(Expectation(samples, score_form, distinct), settings)
+    return together.run(join_heads(heads, background), REFINE_ITERATIONS).model, report
+
+
+def _for_next_head(em: EM, part: Samples, model: LatentRows) -> Samples:
+    """Return the samples as the next head sees them: which rows are free, what is explained."""
+    expected = em.expectation.of_part(part).run(model.rows, model.response, keep=True)
+    r = torch.cat(expected.responsibilities)  # (N, 1)
+    free = torch.log1p(-r[:, 0].clamp(max=1 - 1e-6))
+    effects = part.values @ model.response.value[0].to(r.dtype)  # (N, K)
+    explained = segment_sum(r * effects, part.offsets)
+    return replace(
+        part,
+        log_free=free if part.log_free is None else part.log_free + free,
+        offset=explained if part.offset is None else part.offset + explained,
+    )
+
+
+def _starts(
+    em: EM, samples: Samples, generator: np.random.Generator
+) -> dict[str, tuple[LatentRows, list[float]]]:
+    """Return models to start from, with λ of the first iterations, by name."""
+    A0, C0 = gaussian_of(em.total)
+    response = _pooled_response(em, samples)
+
+    def model(A1: Tensor, C1: Tensor) -> LatentRows:
+        return LatentRows(RowModel(torch.stack([A0, A1]), torch.stack([C0, C1])), response)
+
+    return {
+        "response": (model(A0, C0), []),  # W = 0: the response alone finds rows
+        "outlier": (model(A0, 2 * C0), ROWS_FIRST),  # W = C₀⁻¹/4
+        "random": (model(*_random_active(A0, C0, generator)), ROWS_FIRST),
+    }
+
+
+def _pooled_response(em: EM, samples: Samples) -> ResponseModel:
+    """Fit the GLM of mean rows: the mean of rows carries the active row's effect, up to scale."""
+    family, d = samples.family, samples.n_features
+    pooled = map_blocks(segment_mean, samples.values, samples.offsets)
+    features = torch.cat([pooled, em.expectation.of_part(samples).design], dim=1)
+    penalty = torch.zeros(features.shape[1], device=features.device)
+    penalty[:d] = em.settings.ridge / em.weight
+    y = samples.y if samples.offset is None else family.remainder(samples.y, samples.offset)
+    beta = fit_glm(family, features, y, samples.weights, penalty, samples.n_outputs, max_steps=20)
+    phi = max(family.initial_dispersion(samples.scale), em.least_phi)
+    return ResponseModel(beta[:d][None], beta[d:], phi)
+
+
+def _random_active(A0: Tensor, C0: Tensor, generator: np.random.Generator):
+    """Draw active rows that differ from the background in a random direction."""
+    L = torch.linalg.cholesky(C0)
+    direction = torch.from_numpy(generator.standard_normal(len(C0))).to(C0)
+    direction = L @ (direction / direction.norm())
+    A1 = A0.clone()
+    if A1.shape[1]:
+        A1[:, 0] += direction
+    return A1, 1.5 * C0 + 3 * torch.outer(direction, direction)

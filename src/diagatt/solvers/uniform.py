@@ -1,0 +1,39 @@
+"""`Uniform`: no attention at all."""
+
+from __future__ import annotations
+
+import torch
+
+from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.solvers.base import Fitted, Model, Solver
+from diagatt.solvers.checkpoint import Checkpoint
+from diagatt.solvers.gradient.train import start_at_pooled
+from diagatt.solvers.problem import Problem
+
+
+class Uniform(Solver):
+    """W = 0: every row counts alike, and the model is the GLM of mean rows."""
+
+    name = "uniform"
+    scores_see_response = False
+
+    def fit(
+        self,
+        problem: Problem,
+        model: Model,
+        *,
+        seed: int = 0,
+        start: Fitted | None = None,
+        checkpoint: Checkpoint | None = None,
+        verbose: bool = False,
+    ) -> Fitted:
+        """Fit the GLM; nothing is random, and nothing takes long enough to be interrupted."""
+        R, d, K = model.n_heads, problem.n_features, problem.n_outputs
+        side = model.score_form.side(d)
+        shapes = [(R, side, side), (R, d, K), (K,), (problem.n_covariates, K)]
+        zero = torch.zeros((), device=problem.device, dtype=problem.dtype)
+        W, V, b, gamma = (zero.new_zeros(shape) for shape in shapes)
+        how = {"score_form": model.score_form.name, "coupling": model.coupling}
+        module = DiagonalAttention.with_parameters(W, None, V, b, gamma, **how)
+        start_at_pooled(module, problem, model.ridge, R)
+        return Fitted(module, self, [[]])
