@@ -26,7 +26,7 @@ $(READY): pyproject.toml constraints.txt
 install: $(READY)
 
 demo: $(READY)
-	$(BIN)/python -m diagatt.demo
+	$(BIN)/python -m diagatt demo
 
 lint: $(READY)
 	$(BIN)/ruff check .

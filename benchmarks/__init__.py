@@ -1,1 +1,1 @@
-"""Benchmarks: what takes minutes or compares speed; see README.md."""
+"""Benchmarks take minutes or compare speed; see README.md."""

@@ -1,8 +1,8 @@
-"""The commands on the UCI comments: time and memory, and how soon ``diagatt --help`` answers.
+"""Time and memory of the commands on the UCI comments, and the delay of ``diagatt --help``.
 
 Run ``python -m benchmarks.commands`` on a quiet machine. The comments are found through
-``DIAGATT_UCI_SENTIMENT`` or beside the repository; they are written to one CSV file, fitted and
-explained as a user would, each command in a process of its own.
+``DIAGATT_UCI_SENTIMENT`` or next to the repository; they are written to one CSV file, fitted and
+explained as a user would do it, each command in its own process.
 """
 
 import csv
@@ -21,14 +21,14 @@ SHARED = Path(__file__).parents[2] / "shared" / "data" / "uci_sentiment"
 
 
 def seconds_of(*command: str, cwd: str | None = None) -> float:
-    """Wall time of a command that must succeed."""
+    """Return the wall time of a command, which must succeed."""
     start = time.perf_counter()
     subprocess.run(command, check=True, cwd=cwd, stdout=subprocess.DEVNULL)
     return time.perf_counter() - start
 
 
 def reviews(path: Path) -> None:
-    """All comments in one CSV file."""
+    """Write all comments to one CSV file."""
     from diagatt.datasets import load_uci_sentiment
 
     data = load_uci_sentiment(os.environ.get("DIAGATT_UCI_SENTIMENT") or SHARED)
@@ -38,7 +38,7 @@ def reviews(path: Path) -> None:
 
 
 def main() -> None:
-    """Measure and print, with the promise beside each number."""
+    """Measure, and print each number next to the promised one."""
     diagatt = str(Path(sys.executable).with_name("diagatt"))
     bare = min(seconds_of(sys.executable, "-c", "pass") for _ in range(10))
     answer = min(seconds_of(diagatt, "--help") for _ in range(10))

@@ -1,9 +1,9 @@
-"""Every competitor at n = 9000, (p, d) = (100, 70), s = 1: tuned, refitted, tested, timed.
+"""Tune, refit, test and time every competitor at n = 9000, (p, d) = (100, 70), s = 1.
 
-Run ``python -m benchmarks.competitors`` (minutes). Each method runs in a process of its own, so
-that its peak memory is its own; results are kept in ``results/competitors.jsonl`` and a run that
-was killed goes on where it stopped. ``--seeds 0 1 2`` takes more replications, ``--only stdatt-1``
-some methods. Times are printed, none is asserted.
+Run ``python -m benchmarks.competitors`` (takes minutes). Each method runs in its own process, so
+that peak memory is measured per method. Results are kept in ``results/competitors.jsonl``, and a
+killed run resumes where it stopped. ``--seeds 0 1 2`` runs more replications, ``--only stdatt-1``
+only some methods. Times are printed, none is asserted.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from rich.table import Table
 from benchmarks.store import remember
 
 SETTING = "table1-p100-d70"
-# Table 1 of the paper: RMSE and CRLR in per cent.
+# Table 1 of the paper: RMSE, and CRLR in percent.
 PAPER = {
     "grouplasso": (15.181, 9.97),
     "mdsp-stopped": (8.707, 31.00),
@@ -32,13 +32,13 @@ PAPER = {
 
 
 def make(name: str, seed: int) -> Any:
-    """Return the estimator of one line of the table."""
+    """Return the estimator for one line of the table."""
+    from diagatt.competitors.group_lasso import GroupLassoRegressor
+    from diagatt.competitors.mdsp import MDSPRegressor
+    from diagatt.competitors.standard import StdAttRegressor
+    from diagatt.competitors.two_step import TwoStepRegressor
     from diagatt.estimators.gated import GatedAttentionRegressor
-    from diagatt.estimators.group_lasso import GroupLassoRegressor
-    from diagatt.estimators.mdsp import MDSPRegressor
     from diagatt.estimators.pooled import PooledRegressor
-    from diagatt.estimators.standard import StdAttRegressor
-    from diagatt.estimators.two_step import TwoStepRegressor
 
     # The paper trains StdAtt without penalties.
     unpenalized = {"ridge": 0.0, "score_ridge": 0.0}
@@ -91,7 +91,7 @@ def measure(name: str, seed: int) -> dict[str, Any]:
 
 
 def stored(name: str, seed: int) -> dict[str, Any]:
-    """Return the kept result of a method and seed, measured in a new process if there is none."""
+    """Return the stored result of a method and seed, or measure it in a new process."""
 
     def compute() -> dict[str, Any]:
         command = [sys.executable, "-m", "benchmarks.competitors", "--measure", name, str(seed)]
@@ -102,7 +102,7 @@ def stored(name: str, seed: int) -> dict[str, Any]:
 
 
 def table(results: dict[str, list[dict[str, Any]]], seeds: list[int]) -> Table:
-    """One line a method: means over seeds beside the paper's figures."""
+    """Return one line per method: means over seeds next to the paper's figures."""
     lines = Table(title=f"{SETTING}, n = 9000, seeds {seeds}: tuned, refitted, tested")
     for column in ("method", "RMSE", "paper", "CRLR %", "paper", "seconds", "peak GB", "chosen"):
         lines.add_column(column, justify="left" if column in ("method", "chosen") else "right")

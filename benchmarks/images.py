@@ -1,9 +1,9 @@
-"""Digits on canvases: diagonalized attention, pooled baselines and StdAtt in one table; speed.
+"""Digits on canvases: diagonalized attention, StdAtt and pooled baselines; speed of making rows.
 
-``python -m benchmarks.images`` (tens of minutes on one core) fits what
-`results/images.jsonl` does not hold yet, prints the table and the speed of making rows.
-Two classes and ten, 8×8 patches on 64×64 canvases, 4,000 training and 1,000 test images; no
-handwritten digit stands in both. ``--speed`` prints the speed only.
+``python -m benchmarks.images`` (tens of minutes on one core) runs the fits that are missing in
+`results/images.jsonl` and prints the table and the speed of making rows. There are two or ten
+classes, 8×8 patches on 64×64 canvases, 4,000 training and 1,000 test images, which share no
+handwritten digit. ``--speed`` prints only the speed.
 """
 
 import argparse
@@ -41,7 +41,7 @@ METHODS = {
 
 
 def measure(task: str, background: str, method: str, seed: int) -> dict:
-    """Accuracy and CRLR on test images, per cent, and seconds of the fit."""
+    """Return accuracy and CRLR on test images in percent, and the seconds of the fit."""
     train, test = digit_canvas(digits=TASKS[task], seed=seed, **BACKGROUNDS[background])
     model = ImageClassifier((8, 8), estimator=METHODS[method](seed), random_state=seed)
     start = time.perf_counter()
@@ -55,19 +55,19 @@ def measure(task: str, background: str, method: str, seed: int) -> dict:
 
 
 def key(task: str, background: str, method: str, seed: int) -> str:
-    """Name of a result in the store."""
+    """Return the key of a result in the store."""
     return f"{task}|{background}|{method}|{seed}"
 
 
 def run_all() -> None:
-    """Fit what is not stored yet, canvas by canvas, so that a stopped run is of use."""
+    """Run the fits that are missing, canvas by canvas, so that an interrupted run is useful."""
     for (background, seed), task, method in product(RUNS, TASKS, METHODS):
         work = partial(measure, task, background, method, seed)
         remember("images", key(task, background, method, seed), work)
 
 
 def main_table() -> Table:
-    """Mean over the stored seeds, the lowest in brackets."""
+    """Return the means over the stored seeds, with the minimum in parentheses."""
     stored = recall("images")
     table = Table(title="accuracy % / CRLR %: mean over seeds (lowest)")
     for column in ("classes, background", *METHODS):
@@ -88,7 +88,7 @@ def _cell(values: list[float]) -> str:
 
 
 def speed_table() -> Table:
-    """10,000 float32 images of 256×256 in ten lots, so that 1 GB of memory is enough."""
+    """Time 10,000 float32 images of 256×256, in ten batches so that 1 GB of memory suffices."""
     images = np.random.default_rng(0).random((1000, 256, 256), dtype=np.float32)
     table = Table(title="10,000 images of 256×256, seconds")
     for column in ("patch", "bare NumPy", "PatchRows", "speed", "copy"):
@@ -111,7 +111,7 @@ def _bare(images: np.ndarray, d: int) -> np.ndarray:
 
 
 def _race(bare: Callable[[], object], ours: Callable[[], object]) -> list[str]:
-    """Best of rounds in turn, so that other work on the machine disturbs both alike."""
+    """Alternate both for ten rounds, so that other work on the machine disturbs them equally."""
     rounds = [(best_seconds(bare, 1), best_seconds(ours, 1)) for _ in range(10)]
     first, second = (10 * min(times) for times in zip(*rounds, strict=True))
     return [f"{first:.2f}", f"{second:.2f}", f"{100 * first / second:.0f} %"]
@@ -119,7 +119,7 @@ def _race(bare: Callable[[], object], ours: Callable[[], object]) -> list[str]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--speed", action="store_true", help="the speed only")
+    parser.add_argument("--speed", action="store_true", help="print only the speed")
     console = Console()
     if not parser.parse_args().speed:
         run_all()

@@ -1,4 +1,4 @@
-"""Time and memory, measured the same way everywhere."""
+"""Measurement of time and memory for all benchmarks."""
 
 import time
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def best_seconds(function: Callable[[], object], repeats: int = 5) -> float:
-    """Shortest of several runs: the one least disturbed."""
+    """Return the time of the fastest of several runs, which was disturbed the least."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -16,8 +16,8 @@ def best_seconds(function: Callable[[], object], repeats: int = 5) -> float:
 
 
 def peak_extra_bytes(function: Callable[[], object]) -> int:
-    """Growth of the process's resident memory above what it had before, at its highest (Linux)."""
-    Path("/proc/self/clear_refs").write_text("5")  # forget the highest mark so far
+    """Return the peak growth of the process's resident memory during a call (Linux only)."""
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak
     before = _status("VmRSS")
     function()
     return max(_status("VmHWM") - before, 0)

@@ -1,8 +1,8 @@
-"""How near to the Bayes oracle: every simulation of the paper, and three that break its story.
+"""Distance to the Bayes oracle in every simulation of the paper, and in three that violate it.
 
-Run ``python -m benchmarks.oracle`` (hours on two cores; killed and restarted it goes on where it
-was). ``--methods``, ``--settings`` and ``--seeds`` run a part, ``--table`` only prints what is
-stored. Each line: the oracle, our solvers, the paper's training, and the paper's own figure.
+Run ``python -m benchmarks.oracle`` (hours on two cores; a killed run resumes where it stopped).
+``--methods``, ``--settings`` and ``--seeds`` select a part, ``--table`` only prints what is stored.
+Each line has the oracle, our solvers, the paper's training, and the paper's own figure.
 """
 
 import argparse
@@ -48,10 +48,10 @@ class Case:
     setting: Any  # a simulate.PaperSetting, or None
     n: int
     seeds: tuple[int, ...]
-    options: tuple = ()  # of simulate.regression where there is no setting
+    options: tuple = ()  # for simulate.regression if there is no setting
 
     def draw(self, seed: int):
-        """Training and test samples of one seed."""
+        """Draw training and test samples for one seed."""
         if self.setting is not None:
             train = self.setting.draw(self.n, seed=(seed, 0))
             return train, self.setting.draw(self.n // 4, seed=(seed, 1))
@@ -60,7 +60,7 @@ class Case:
 
 
 def cases() -> list[Case]:
-    """All lines, cheap ones first."""
+    """Return all lines, cheap ones first."""
     found = []
     for setting in simulate.PAPER_SETTINGS.values():
         seeds = (0, 1, 2, 3, 4) if setting.table == "table2" else (0, 1, 2)
@@ -77,7 +77,7 @@ def cases() -> list[Case]:
 
 
 def model_of(method: str, case: Case, train, seed: int):
-    """The estimator of a column."""
+    """Return the estimator for a column."""
     classifies = train.y.dtype.kind == "i"
     cls = DiagAttClassifier if classifies else DiagAttRegressor
     heads = train.rows.shape[1]
@@ -89,7 +89,7 @@ def model_of(method: str, case: Case, train, seed: int):
 
 
 def score(method: str, case: Case, seed: int) -> dict[str, float]:
-    """Fit one estimator on one draw and score it on new samples beside the oracle."""
+    """Fit one estimator to one draw, and score it and the oracle on new samples."""
     train, test = case.draw(seed)
     oracle = test.oracle()
     start = time.perf_counter()
@@ -107,7 +107,7 @@ def score(method: str, case: Case, seed: int) -> dict[str, float]:
 
 
 def lines(chosen: list[Case]) -> list[list[str]]:
-    """Cells of the table: means over the seeds that are stored."""
+    """Return the cells of the table: means over the stored seeds."""
     results, found = recall("oracle"), []
     for case in chosen:
         cells, oracle = [], "–"
@@ -127,7 +127,7 @@ def lines(chosen: list[Case]) -> list[list[str]]:
 
 
 def _worst(case: Case, done: list[dict]) -> str:
-    """Worst seed against the oracle: ratio of RMSE, or points of accuracy; number of seeds."""
+    """Return the worst seed's distance to the oracle (RMSE ratio or accuracy) and their count."""
     if case.setting is not None and case.setting.task == "classification":
         worst = min(r["error"] - r["oracle error"] for r in done)
         return f"({worst:+.2f}; {len(done)})"
@@ -156,7 +156,7 @@ def show(chosen: list[Case]) -> None:
 
 
 def main() -> None:
-    """Run what is missing, print the table."""
+    """Run what is missing and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS)
     parser.add_argument("--settings", nargs="+", default=[""], help="prefixes of setting names")

@@ -1,8 +1,8 @@
-"""Packed rows against a padded tensor: one training epoch, its time and its extra memory.
+"""Time and extra memory of one training epoch, with packed rows and with a padded tensor.
 
-Row numbers like real text: median 13, mean 15, longest 98. Run
-``python -m benchmarks.packed_vs_padded``.
-The same model with the same parameters, batches and optimizer; both measured in one run.
+Run ``python -m benchmarks.packed_vs_padded``. Sample lengths resemble those of real text: median
+13, mean 15, maximum 98. Both have the same model, parameters, batches and optimizer, and are
+measured in one run.
 """
 
 from multiprocessing import get_context
@@ -16,22 +16,22 @@ from benchmarks.measure import best_seconds, peak_extra_bytes
 from benchmarks.rivals.padded import PaddedDiagAtt, train_epoch
 from diagatt import DiagonalAttention, RaggedRows
 from diagatt.families import get_family
-from diagatt.solvers.adam import AdamRun
-from diagatt.solvers.problem import Problem
-from diagatt.solvers.training import GradientSettings
+from diagatt.solvers.gradient.adam import AdamRun
+from diagatt.solvers.gradient.train import Training
+from diagatt.solvers.problem import Samples
 
 N, D, BATCH = 3000, 384, 32
 
 
 def text_like_lengths(rng: np.random.Generator) -> np.ndarray:
-    """Log-normal lengths with median 13 and mean 15, the longest 98."""
+    """Draw log-normal lengths with median 13, mean 15 and maximum 98."""
     lengths = np.clip(np.round(rng.lognormal(np.log(13), 0.53, N)), 1, 98).astype(int)
     lengths[0] = 98
     return lengths
 
 
 def make_data() -> tuple[RaggedRows, torch.Tensor]:
-    """Samples of random rows and responses."""
+    """Draw samples of random rows with random responses."""
     rng = np.random.default_rng(0)
     lengths = text_like_lengths(rng)
     X = RaggedRows.from_samples([rng.standard_normal((p, D), dtype=np.float32) for p in lengths])
@@ -39,16 +39,18 @@ def make_data() -> tuple[RaggedRows, torch.Tensor]:
 
 
 def packed(X: RaggedRows, y: torch.Tensor) -> None:
-    """One epoch of ours."""
+    """Train our module for one epoch."""
     values, offsets = X.to_torch()
     module = DiagonalAttention(D, parameterization="factored", temperature=100.0)
-    problem = Problem(get_family("gaussian"), values, offsets, y, torch.ones(N), torch.zeros(N, 0))
-    settings = GradientSettings(batch_size=BATCH, max_epochs=1, optimizer="adam")
+    problem = Samples(get_family("gaussian"), values, offsets, y, torch.ones(N), torch.zeros(N, 0))
+    settings = Training(
+        batch_size=BATCH, max_epochs=1, learning_rate=1e-3, ridge=0.0, score_ridge=0.0
+    )
     AdamRun(module, problem, settings, seed=0).run()
 
 
 def padded(X: RaggedRows, y: torch.Tensor) -> None:
-    """One epoch of the rival."""
+    """Train the padded rival for one epoch."""
     torch.manual_seed(0)
     array, mask = (torch.from_numpy(a) for a in X.to_padded())
     rival = PaddedDiagAtt(D, scale=0.1)
@@ -56,14 +58,14 @@ def padded(X: RaggedRows, y: torch.Tensor) -> None:
 
 
 def measure(name: str) -> tuple[float, float]:
-    """Seconds and MiB of one epoch, in a process of its own so that no memory is reused."""
+    """Return seconds and MiB of one epoch, in a new process so that no memory is reused."""
     epoch, (X, y) = {"packed": packed, "padded": padded}[name], make_data()
     memory = peak_extra_bytes(lambda: epoch(X, y)) / 2**20
     return best_seconds(lambda: epoch(X, y), 3), memory
 
 
 def main() -> None:
-    """Measure, print, and say whether the promise holds."""
+    """Measure, print, and say whether the promise is kept."""
     results = {}
     for name in ("padded", "packed"):
         with get_context("spawn").Pool(1) as pool:

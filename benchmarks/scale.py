@@ -1,14 +1,14 @@
-"""Beyond memory and beyond one process: a store of 5 GB, several processes, 50 kills.
+"""Fits beyond memory and beyond one process: a store of 5 GB, several processes, 50 kills.
 
-Run ``python -m benchmarks.scale`` on a quiet machine (15 minutes and 6 GB of disk in the temporary
-folder; ``--samples 20000`` for a quick look). Rows are those of the paper's Table 1, d = 70.
+Run ``python -m benchmarks.scale`` on a quiet machine (15 minutes, and 6 GB of disk space in the
+temporary folder; ``--samples 20000`` for a quick look). Rows are those of the paper's Table 1.
 
 * ``memory``     one process fits the store and, in another process, the same rows in memory:
-                 rows a second, peak resident memory, agreement of all parameters;
+                 rows per second, peak resident memory, agreement of all parameters;
 * ``processes``  1, 2 and 3 processes of one thread each (`torchrun`): time and agreement;
-* ``kills``      a rank, or torchrun itself, is killed at a random moment, again and again;
-* ``traffic``    bytes on the wire of a likelihood iteration as n grows;
-* ``costs``      seconds of a likelihood iteration against the cost model, over N, d, R, processes.
+* ``kills``      a rank, or torchrun itself, is killed repeatedly at random moments;
+* ``traffic``    bytes sent per likelihood iteration as n grows;
+* ``costs``      seconds per likelihood iteration against the cost model, by N, d, R, processes.
 
 Results are kept in ``results/scale.jsonl``.
 """
@@ -38,7 +38,7 @@ ATTRIBUTES = ("query_key_", "value_", "intercept_", "value_se_")
 
 
 def make_store(path: Path, n: int, shard_mib: float) -> None:
-    """Draw n samples chunk by chunk and stream them into a store."""
+    """Draw n samples in chunks and stream them into a store."""
     from diagatt.simulate import paper_setting
     from diagatt.stores import RowStoreWriter
 
@@ -50,11 +50,11 @@ def make_store(path: Path, n: int, shard_mib: float) -> None:
 
 @contextmanager
 def timed_passes() -> Iterator[list[float]]:
-    """Seconds of every likelihood pass over a store, as long as the block lasts."""
-    from diagatt.solvers.stored_expectation import StoredExpectation
+    """Record the seconds of every likelihood pass over a store during the block."""
+    from diagatt.solvers.likelihood.expectation import Expectation
 
     seconds: list[float] = []
-    run = StoredExpectation.run
+    run = Expectation.run
 
     def timed(*arguments: Any, **options: Any) -> Any:
         start = time.perf_counter()
@@ -62,17 +62,17 @@ def timed_passes() -> Iterator[list[float]]:
         seconds.append(time.perf_counter() - start)
         return result
 
-    StoredExpectation.run = timed  # type: ignore[method-assign]
+    Expectation.run = timed  # type: ignore[method-assign]
     try:
         yield seconds
     finally:
-        StoredExpectation.run = run  # type: ignore[method-assign]
+        Expectation.run = run  # type: ignore[method-assign]
 
 
 def fit_and_tell(
     store: Path, output: Path, in_memory: bool, memory: float, part: float = 1.0, heads: int = 1
 ) -> None:
-    """Fit in this process (one of several under torchrun); write the model, time and memory."""
+    """Fit in this process (one of several under torchrun); write model, time and memory."""
     import torch
 
     from diagatt import DiagAttRegressor
@@ -84,7 +84,9 @@ def fit_and_tell(
         rows = RowStore(store, memory=memory)
         rows = rows.select(range(max(1, round(part * len(rows.shards)))))
         for shard in rows.parts(range(group.rank, len(rows.shards), group.size)):
-            shard.X.values[::1000].sum()  # from the disk, verified: the fit is what is measured
+            shard.X.values[
+                ::1000
+            ].sum()  # files are read and verified first: only fits are measured
         given = (rows,)
         if in_memory:
             loaded = rows.take(np.arange(len(rows)))
@@ -112,7 +114,7 @@ def run_fit(
     part: float = 1.0,
     heads: int = 1,
 ) -> dict:
-    """Fit in fresh processes of one thread each; return what they tell."""
+    """Fit in new processes of one thread each; return what they report."""
     output = folder / f"model-{processes}{'-memory' if in_memory else ''}.safetensors"
     worker = ["-m", "benchmarks.scale", "fit", str(folder / "store"), "--output", str(output)]
     worker += ["--memory", str(memory), *(["--in-memory"] if in_memory else [])]
@@ -133,7 +135,7 @@ def _environment() -> dict[str, str]:
 
 
 def largest_difference(one: str, other: str) -> float:
-    """Over all parameters, of the difference relative to the parameter's largest entry."""
+    """Return the largest difference, relative to each parameter's largest entry."""
     from diagatt import DiagAttRegressor
 
     a, b = DiagAttRegressor.load(one), DiagAttRegressor.load(other)
@@ -145,7 +147,7 @@ def largest_difference(one: str, other: str) -> float:
 
 
 def memory_report(folder: Path) -> Iterator[str]:
-    """Store against memory, one process of one thread each."""
+    """Compare a store with rows in memory, each in one process of one thread."""
     stored, loaded = run_fit(folder), run_fit(folder, in_memory=True, memory=10**6)
     speed = [t["rows"] * t["iterations"] / t["seconds"] for t in (stored, loaded)]
     yield f"store of {stored['rows']:,} rows: {size_of(folder / 'store') / 1e9:.2f} GB"
@@ -161,7 +163,7 @@ def memory_report(folder: Path) -> Iterator[str]:
 
 
 def processes_report(folder: Path) -> Iterator[str]:
-    """1, 2 and 3 processes; the first is timed again at the end, as the machine may drift."""
+    """Time 1, 2 and 3 processes, and 1 process again at the end, as the machine may drift."""
     told = {n: run_fit(folder, n) for n in (1, 2, 3)}
     again = run_fit(folder, 1)
     alone = (told[1]["seconds"] + again["seconds"]) / 2
@@ -180,7 +182,7 @@ def processes_report(folder: Path) -> Iterator[str]:
 
 
 def size_of(store: Path) -> int:
-    """Bytes of all files."""
+    """Return the total size of all files in bytes."""
     return sum(file.stat().st_size for file in store.iterdir())
 
 
@@ -188,7 +190,7 @@ def size_of(store: Path) -> int:
 
 
 def traffic_report() -> Iterator[str]:
-    """Bytes of a likelihood iteration for growing n."""
+    """Count the bytes sent per likelihood iteration for growing n."""
     from diagatt import DiagAttRegressor
     from diagatt.stores import RowStore
 
@@ -210,8 +212,8 @@ def traffic_report() -> Iterator[str]:
 
 
 def costs_report(folder: Path) -> Iterator[str]:
-    """Seconds of a likelihood pass, and what the cost model makes of them."""
-    from diagatt.solvers.cost import IterationCost
+    """Time likelihood passes and compare them with the cost model."""
+    from benchmarks.cost import IterationCost
 
     points = [(folder, {"part": part}) for part in (0.25, 0.5, 1.0)]
     points += [(folder, {"processes": 2}), (folder, {"part": 0.25, "heads": 2})]
@@ -225,7 +227,7 @@ def costs_report(folder: Path) -> Iterator[str]:
         told = run_fit(place, **settings)
         heads, processes = settings.get("heads", 1), settings.get("processes", 1)
         cost = IterationCost(told["rows"], told["features"], heads, processes=processes)
-        seconds = float(np.median(told["passes"][:-1]))  # the last one is for standard errors
+        seconds = float(np.median(told["passes"][:-1]))  # the last pass is for standard errors
         yield (
             f"  N = {told['rows'] / 1e6:5.1f} million, d = {told['features']:3}, R = {heads}, "
             f"{processes} process{'es' if processes > 1 else '  '}: {seconds:6.2f} s, "
@@ -236,7 +238,7 @@ def costs_report(folder: Path) -> Iterator[str]:
 
 
 def make_other(path: Path, d: int) -> None:
-    """100 million numbers in rows of d, otherwise like those of Table 1."""
+    """Store 100 million numbers in rows of d features, otherwise like those of Table 1."""
     from diagatt.simulate import regression
     from diagatt.stores import RowStoreWriter
 
@@ -251,7 +253,7 @@ def make_other(path: Path, d: int) -> None:
 
 
 def kills_report(folder: Path, kills: int) -> Iterator[str]:
-    """Kill a rank or torchrun at random moments until so many have been killed."""
+    """Kill a rank or torchrun at random moments until the count is reached."""
     store = folder / "small"
     if not store.exists():
         make_store(store, SMALL, shard_mib=1)
@@ -281,9 +283,9 @@ def kills_report(folder: Path, kills: int) -> Iterator[str]:
 def _job(
     store: Path, output: Path, moment: float | None, luck: random.Random | None = None
 ) -> tuple[str | None, float, bool]:
-    """Run ``torchrun -m diagatt fit``; kill someone after so many seconds.
+    """Run ``torchrun -m diagatt fit`` and kill one of its processes after so many seconds.
 
-    Returns who was killed, the seconds, and whether the model is there.
+    Return which process was killed, the seconds, and whether the model was written.
     """
     worker = ["-m", "diagatt", "fit", str(store), "-o", str(output), "--solver", "likelihood"]
     command = [*_launcher(2, "--max-restarts=3", "--monitor-interval=0.1"), *worker]
@@ -300,7 +302,7 @@ def _job(
 
 
 def _kill_someone(agent: int, luck: random.Random) -> str | None:
-    """Kill torchrun (one time in five) or one of its processes; None if there is none."""
+    """Kill torchrun (in one of five cases) or one of its processes; None if none is running."""
     workers = subprocess.run(
         ["pgrep", "-P", str(agent)], capture_output=True, text=True, check=False
     )
@@ -314,7 +316,7 @@ def _kill_someone(agent: int, luck: random.Random) -> str | None:
 
 
 def _end_session(leader: int) -> None:
-    """End what a killed torchrun left running, as a cluster's manager would."""
+    """End the processes that a killed torchrun left, as a cluster manager would."""
     subprocess.run(["pkill", "-KILL", "-s", str(leader)], check=False)
     while subprocess.run(["pgrep", "-s", str(leader)], capture_output=True, check=False).stdout:
         time.sleep(0.05)
@@ -324,7 +326,7 @@ def _end_session(leader: int) -> None:
 
 
 def main() -> None:
-    """Measure what is asked for, print it and keep it."""
+    """Run the requested measurements, print and store them."""
     parser = argparse.ArgumentParser(description=__doc__)
     everything = ["memory", "processes", "costs", "traffic", "kills"]
     parser.add_argument("what", nargs="*", default=everything)

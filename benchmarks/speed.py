@@ -1,8 +1,8 @@
-"""How near to the hardware's limit: ratios of things measured in one run.
+"""Speed relative to the limit of the hardware: ratios of times measured in one run.
 
-Run ``python -m benchmarks.speed`` on a quiet machine. The limit is the best blocked matrix product
-of the same shapes, (900000 × 70)·(70 × 70) in float32 into a reused block. A pass over the rows
-that scores them (2Nd²) and adds up their weighted Gram matrix (2Nd²) is counted as 4Nd² operations.
+Run ``python -m benchmarks.speed`` on a quiet machine. The limit is the fastest blocked matrix
+product of the same shapes, (900000 × 70)·(70 × 70) in float32 into a reused block. A pass that
+scores all rows (2Nd²) and sums their weighted Gram matrix (2Nd²) counts as 4Nd² operations.
 """
 
 import argparse
@@ -19,24 +19,24 @@ from benchmarks.rivals.padded import PaddedDiagAtt, train_epoch
 from diagatt import DiagAttRegressor, simulate
 from diagatt.families import get_family
 from diagatt.metrics import rmse
-from diagatt.solvers.expectation import Expectation
-from diagatt.solvers.likelihood import EM, LikelihoodSettings
-from diagatt.solvers.problem import Problem
-from diagatt.solvers.row_model import context_of
-from diagatt.solvers.starts import fit_likelihood
+from diagatt.scores import get_score_form
+from diagatt.solvers import Likelihood, Model
+from diagatt.solvers.likelihood.em import EM, EMSettings
+from diagatt.solvers.likelihood.expectation import Expectation
+from diagatt.solvers.problem import Samples
 
 PAPER_RMSE = 7.294
 
 
-def problem_of(data) -> Problem:
-    """The simulation as a solver sees it."""
+def problem_of(data) -> Samples:
+    """Return the simulation as a problem for the solvers."""
     values, offsets = data.X.to_torch()
     y, ones = torch.as_tensor(data.y).to(values), torch.ones(len(data.y))
-    return Problem(get_family("gaussian"), values, offsets, y, ones, torch.zeros(len(ones), 0))
+    return Samples(get_family("gaussian"), values, offsets, y, ones, torch.zeros(len(ones), 0))
 
 
 def limit(values: torch.Tensor) -> float:
-    """Best GFLOP/s of blocked products of the rows with a square matrix."""
+    """Return the best GFLOP/s of blocked products of the rows with a square matrix."""
     d, W = values.shape[1], torch.randn(values.shape[1], values.shape[1])
 
     def product(rows: int):
@@ -56,27 +56,25 @@ def limit(values: torch.Tensor) -> float:
 class Iteration:
     """One EM iteration at the optimum of a problem."""
 
-    def __init__(self, problem: Problem, model=None) -> None:
-        settings = LikelihoodSettings()
-        self.model = model or fit_likelihood(problem, settings, 1, seed=0).model
-        expectation = Expectation(problem, context_of(problem, "affine"))
-        self.em = EM(expectation, settings)
+    def __init__(self, problem: Samples, model=None) -> None:
+        self.model = model or Likelihood().fit(problem, Model(), seed=0).state
+        self.em = EM(Expectation(problem, get_score_form("affine")), EMSettings())
 
     def __call__(self) -> None:
-        """E-step and M-step."""
+        """Run E-step and M-step."""
         self.em.maximize(self.em.expect(self.model), self.model.response)
 
 
 def extra_memory() -> float:
-    """Highest extra memory of an EM iteration, buffers included, as a part of the data's size."""
+    """Return the peak extra memory of an EM iteration, as a fraction of the data's size."""
     train = simulate.paper_setting("table1-p100-d70").draw(seed=(0, 0))
     problem = problem_of(train)
-    model = fit_likelihood(problem.take(torch.arange(500)), LikelihoodSettings(), 1, 0).model
+    model = Likelihood().fit(problem.take(torch.arange(500)), Model(), seed=0).state
     return peak_extra_bytes(lambda: Iteration(problem, model)()) / train.X.nbytes
 
 
 def exponents(model) -> tuple[float, float]:
-    """Fitted exponents of the cost of an iteration in n and in p."""
+    """Fit the exponents of an iteration's cost in n and in p."""
     found = []
     for name, sizes in [("n", (2000, 4000, 8000)), ("p", (50, 100, 200))]:
         seconds = []
@@ -89,7 +87,7 @@ def exponents(model) -> tuple[float, float]:
 
 
 def time_to_paper(train, test) -> tuple[float, float, float, float]:
-    """Seconds until the test RMSE is the paper's: padded PyTorch, and our likelihood solver."""
+    """Time padded PyTorch and our likelihood solver until they reach the paper's test RMSE."""
     torch.manual_seed(0)
     X = torch.from_numpy(np.array(train.X.values)).reshape(len(train.X), -1, train.X.n_features)
     X_test = torch.from_numpy(np.array(test.X.values)).reshape(len(test.X), -1, X.shape[2])
@@ -112,7 +110,7 @@ def time_to_paper(train, test) -> tuple[float, float, float, float]:
 
 
 def main() -> None:
-    """Measure and print, with the promise beside each number."""
+    """Measure, and print each number next to the promised one."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     torch.set_num_threads(parser.parse_args().threads)
@@ -129,7 +127,7 @@ def main() -> None:
     speed = 4 * N * d * d / best_seconds(iteration) / 1e9
     table.add_row("EM iteration, GFLOP/s", f"{speed:.0f}", "")
     table.add_row("  of the limit", f"{100 * speed / best:.0f} %", "≥ 50 %")
-    with get_context("spawn").Pool(1) as pool:  # a process whose memory is not yet warm
+    with get_context("spawn").Pool(1) as pool:  # a new process, with no memory to reuse
         extra = pool.apply(extra_memory)
     table.add_row("  peak extra memory / data", f"{100 * extra:.0f} %", "≤ 30 %")
     model = DiagAttRegressor(solver="likelihood", random_state=0).fit(train.X, train.y)

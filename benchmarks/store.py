@@ -1,6 +1,6 @@
-"""Results of long runs, one JSON line each: a killed run resumes where it stopped.
+"""Stored results of long runs, one JSON line each: a killed run resumes where it stopped.
 
-Lines are only ever appended, in one write, so several processes may share a file.
+Each line is appended in one write, so several processes may share a file.
 """
 
 import json
@@ -12,7 +12,7 @@ FOLDER = Path(__file__).parent / "results"
 
 
 def recall(run: str) -> dict[str, dict]:
-    """All stored results of a run by key; a line that a kill cut short does not count."""
+    """Return all stored results of a run by key, ignoring lines that a kill cut short."""
     path = FOLDER / f"{run}.jsonl"
     found = {}
     for line in path.read_text().splitlines() if path.exists() else []:
@@ -31,7 +31,9 @@ def remember(run: str, key: str, compute: Callable[[], dict]) -> dict:
         return stored[key]
     result = compute()
     FOLDER.mkdir(exist_ok=True)
-    line = "\n" + json.dumps({"key": key, **result}) + "\n"  # the first break ends a cut line
+    line = (
+        "\n" + json.dumps({"key": key, **result}) + "\n"
+    )  # the first line break ends a line cut short
     descriptor = os.open(FOLDER / f"{run}.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     try:
         os.write(descriptor, line.encode())

@@ -1,8 +1,8 @@
-"""Kill a small study 200 times at random moments: its tables must be those of a quiet run.
+"""Kill a small study 200 times at random moments: its tables must equal those of a quiet run.
 
-Run ``python -m benchmarks.study_kills`` (minutes). A forked process runs the study and is killed
-with SIGKILL after a random time; the next one goes on with the store it left. When a study is
-complete its tables are compared with the undisturbed ones, and a new store is begun.
+Run ``python -m benchmarks.study_kills`` (takes minutes). A forked process runs the study and is
+killed with SIGKILL after a random time; the next one continues with its store. When a study is
+complete, its tables are compared with the undisturbed ones, and a new store is started.
 """
 
 import argparse
@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 
 from diagatt.studies import ResultStore, Task, compare, get_study, run_tasks
-from diagatt.studies.tables import csv_table
+from diagatt.studies.report import cells_csv
 
 
 def small_study() -> list[Task]:
-    """Forty tasks of a fraction of a second each."""
+    """Return a study of forty tasks that take a fraction of a second each."""
     methods = ["oracle", "pooled"]
     return get_study("table1").tasks(4, methods, 0.02) + get_study("overlap").tasks(
         1, ["shared", "class-specific"]
@@ -28,14 +28,14 @@ def small_study() -> list[Task]:
 
 
 def tables(store: ResultStore) -> str:
-    """All cells of the study with full precision."""
+    """Return all cells of the study in full precision."""
     lines = store.lines()
     studies = [(get_study("table1"), 0.02), (get_study("overlap"), 1.0)]
-    return "\n".join(csv_table(compare(study, lines, scale)) for study, scale in studies)
+    return "\n".join(cells_csv(compare(study, lines, scale)) for study, scale in studies)
 
 
 def run_and_kill(tasks: list[Task], folder: Path, seconds: float) -> bool:
-    """Run in a forked process and kill it after so many seconds; whether it was killed."""
+    """Run in a forked process, kill it after so many seconds, return whether it was killed."""
     child = os.fork()
     if child == 0:
         try:
@@ -52,7 +52,7 @@ def run_and_kill(tasks: list[Task], folder: Path, seconds: float) -> bool:
 
 
 def disturbed_runs(tasks: list[Task], kills: int, seed: int, longest: float) -> tuple[int, int]:
-    """Kill that often; return how many studies were completed and how many had other tables."""
+    """Kill this often; return how many studies were completed and how many tables differed."""
     with tempfile.TemporaryDirectory() as folder:
         quiet = ResultStore(folder)
         run_tasks(tasks, quiet)

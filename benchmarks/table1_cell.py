@@ -1,8 +1,8 @@
-"""Table 1 of the paper, 1-head DiagAtt at (p, d) = (100, 70), n = 9000, by the paper's training.
+"""Table 1 of the paper: 1-head DiagAtt at (p, d) = (100, 70), n = 9000, trained as in the paper.
 
-Run ``python -m benchmarks.table1_cell`` (a minute or two): three seeds, their mean, the paper's
-figures and the Bayes oracle on the same draws. Exits with 1 if the mean is outside RMSE
-7.294 ± 0.8 or CRLR 79.1 ± 3 points.
+Run ``python -m benchmarks.table1_cell`` (a minute or two). It prints three seeds, their mean, the
+paper's figures and the Bayes oracle on the same draws, and exits with status 1 if the mean is
+outside RMSE 7.294 ± 0.8 or CRLR 79.1 ± 3 points.
 """
 
 import sys
@@ -19,7 +19,7 @@ PAPER_RMSE, PAPER_CRLR = 7.294, 79.13
 
 
 def run(seed: int) -> dict[str, float]:
-    """Simulate, train, and score on new samples."""
+    """Simulate, train and score on new samples."""
     setting = simulate.paper_setting("table1-p100-d70")
     train, test = setting.draw(seed=(seed, 0)), setting.draw(setting.n_test, seed=(seed, 1))
     model = DiagAttRegressor.preset("paper", random_state=seed, verbose=True)

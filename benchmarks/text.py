@@ -1,14 +1,14 @@
-"""Text: what the default was chosen by, which words it finds, how fast rows are made.
+"""Texts: the evidence for the default, the words it locates, and the speed of making rows.
 
 Run ``python -m benchmarks.text`` with one of
 
-* ``ablation``    of the preset ``text`` or ``keyword``: held-out training texts, nothing else;
-* ``tokens``      words located most often in the study ``uci``, and what a lexicon says of them;
-* ``throughput``  embedding against a bare loop of ``transformers``, and against the cache.
+* ``ablation``    variants of the preset ``text`` or ``keyword`` on held-out training texts;
+* ``tokens``      words located most often in the study ``uci``, compared with a lexicon;
+* ``throughput``  embedding compared with a bare loop of ``transformers`` and with the cache.
 
 Comparisons with other methods are studies: ``diagatt study run uci`` and ``keywords``. Results of
-``ablation`` are kept in ``results/``, with a table in Markdown; a run that was killed goes on where
-it stopped. The UCI files are found through ``DIAGATT_UCI_SENTIMENT`` or beside the repository.
+``ablation`` are kept in ``results/``, with a table in Markdown; a killed run resumes where it
+stopped. The UCI files are found through ``DIAGATT_UCI_SENTIMENT`` or next to the repository.
 """
 
 import argparse
@@ -31,18 +31,18 @@ CACHE = Path(tempfile.gettempdir()) / "diagatt-text"
 
 
 def uci_sentiment() -> Any:
-    """The UCI comments."""
+    """Return the UCI comments."""
     from diagatt.datasets.uci import ENVIRONMENT, load_uci_sentiment
 
     return load_uci_sentiment(os.environ.get(ENVIRONMENT) or SHARED / "uci_sentiment")
 
 
 def print_tokens(folder: Path) -> None:
-    """Words located most often over all stored fits, and whether the lexicon agrees."""
+    """Print the words located most often over all stored fits, and whether the lexicon agrees."""
     from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
     from diagatt.studies import ResultStore
-    from diagatt.studies.text_report import CLASSES, top_located
+    from diagatt.studies.report import CLASSES, top_located
 
     lexicon = SentimentIntensityAnalyzer().lexicon
     lines = [x for x in ResultStore(folder).lines() if x["scenario"] == "uci" and x["scale"] == 1]
@@ -61,14 +61,14 @@ def print_tokens(folder: Path) -> None:
 
 def run_throughput(rounds: int) -> None:
     """Embed 3,000 comments by a bare loop, by TextRows, and from the cache; best of rounds."""
+    from diagatt.kinds.text.language_model import load_language_model
     from diagatt.text import TextRows
-    from diagatt.text.backends import load_backend
 
     texts = uci_sentiment().texts
-    backend = load_backend("minilm")
+    backend = load_language_model("minilm")
     best = {"bare": np.inf, "TextRows": np.inf, "TextRows, filling the cache": np.inf}
     best["from the cache"] = np.inf
-    for _ in range(rounds):  # interleaved: whatever else the machine does hits all alike
+    for _ in range(rounds):  # interleaved: other work on the machine disturbs all equally
         with tempfile.TemporaryDirectory() as folder:
             cached = TextRows(layers=5, cache=folder)
             for name, work in [
@@ -88,7 +88,7 @@ def run_throughput(rounds: int) -> None:
 
 
 def bare_loop(backend: Any, texts: list[str], batch_size: int = 64) -> list[np.ndarray]:
-    """What one writes without us: sort by length, pad, run the model, keep one hidden layer."""
+    """Embed without our code: sort by length, pad, run the model, keep one hidden layer."""
     import torch
 
     order = np.argsort([len(text) for text in texts])
@@ -102,8 +102,8 @@ def bare_loop(backend: Any, texts: list[str], batch_size: int = 64) -> list[np.n
     return result
 
 
-# Each line changes one thing of a preset: "text" is fitted from six starts; of the blend "keyword"
-# members are left out, or those that read one layer are trained otherwise.
+# Each line changes one thing in a preset. "text" is fitted from six starts; in the blend "keyword"
+# members are left out, or those that read a single layer are trained differently.
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "text": {
         "nothing else": {},
@@ -136,18 +136,18 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "these, a quarter of the steps": {"members": (1, 2), "steps": 0.25},
     },
 }
-DEVELOPMENT_SPLIT = 1000  # none of the splits that the study tests on
+DEVELOPMENT_SPLIT = 1000  # not one of the splits on which the study tests
 N_FOLDS = 3
 KEYWORD_PAIRS = (("wonderful", "awful"), ("elegant", "hideous"), ("superb", "shoddy"))
 N_KEYWORD_COMMENTS = 1200
 
 
 def run_ablation(preset: str) -> None:
-    """Print what held-out training texts say of each variant of a preset.
+    """Print accuracy and a second measure of each variant of a preset on held-out training texts.
 
-    "text": three folds of the training and validation part of one UCI split. "keyword": comments
-    with two of the six training keywords of the bundled lists, fitted to comments with the other
-    four; and template A, fitted to template B.
+    For "text": three folds of the training and validation part of one UCI split. For "keyword":
+    comments with two of the six bundled training keywords, after a fit to comments with the other
+    four; and comments of template A, after a fit to template B.
     """
     metric = "cross-entropy" if preset == "text" else "CRLR %"
     rows = [["six starts and" if preset == "text" else "blend, but", "accuracy %", metric]]
@@ -166,22 +166,19 @@ def run_ablation(preset: str) -> None:
 
 def text_variant(name: str, n_samples: int) -> tuple[Any, Any]:
     """Rows and estimator of a variant of "text"."""
-    from diagatt import DiagAttClassifier
-    from diagatt.text import TextRows
-    from diagatt.text.presets import text_settings
+    from diagatt.text import TextRows, text_estimator
 
-    settings = {**text_settings(n_samples), "n_restarts": 6, **VARIANTS["text"][name]}
+    settings = {"n_restarts": 6, "random_state": 0, **VARIANTS["text"][name]}
     rows = TextRows(layers=settings.pop("layers", "joined"), cache=CACHE)
-    return rows, DiagAttClassifier(**settings, random_state=0)
+    return rows, text_estimator(n_samples, **settings)
 
 
 def keyword_variant(name: str, n_samples: int) -> tuple[Any, Any]:
     """Rows and estimator of a variant of "keyword"."""
-    from diagatt.text import TextRows
-    from diagatt.text.presets import keyword_blend
+    from diagatt.text import TextRows, text_estimator
 
     settings = dict(VARIANTS["keyword"][name])
-    blend = keyword_blend(n_samples).set_params(random_state=0)
+    blend = text_estimator(n_samples, preset="keyword").set_params(random_state=0)
     members, steps = settings.pop("members", (0, 1, 2)), settings.pop("steps", 1)
     for _, member, _ in blend.members[1:]:
         member.set_params(max_epochs=round(member.max_epochs * steps), **settings)
@@ -190,7 +187,7 @@ def keyword_variant(name: str, n_samples: int) -> tuple[Any, Any]:
 
 
 def ablate_uci(name: str) -> dict[str, float]:
-    """Cross-validation within the training and validation part of the development split."""
+    """Cross-validate within the training and validation part of the development split."""
     from diagatt.datasets.splits import fold_texts, split_texts
 
     data = uci_sentiment()
@@ -208,7 +205,7 @@ def ablate_uci(name: str) -> dict[str, float]:
 
 
 def ablate_keywords(name: str) -> dict[str, float]:
-    """New keywords and a new template, all within the bundled training comments."""
+    """Test new keywords and a new template, all within the bundled training comments."""
     from diagatt.datasets.keywords import keyword_sentiment
 
     train = keyword_sentiment().train
@@ -243,7 +240,9 @@ def main() -> None:
     speed.add_argument("--rounds", type=int, default=2)
     options = parser.parse_args()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # near-uniform attention, unfinished solvers: in the table
+        warnings.simplefilter(
+            "ignore"
+        )  # near-uniform attention and unfinished solvers show in the table
         if options.command == "ablation":
             run_ablation(options.preset)
         elif options.command == "tokens":

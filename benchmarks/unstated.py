@@ -1,9 +1,9 @@
-"""What the paper leaves unsaid about its fits, read off its tables.
+"""What the paper does not say about its fits, inferred from its tables.
 
-``python -m benchmarks.unstated mdsp`` prints what the published numbers ask of MDSP's early
-stopping beside the rule that the library follows; ``two-step`` after how many EM steps the mixture
-locates as many rows as published; ``diagatt`` which batches bring back the gain from n = 9000 to
-18000. Minutes each; nothing is asserted.
+``python -m benchmarks.unstated mdsp`` prints the early stopping of MDSP that the published numbers
+imply, next to the rule in the library; ``two-step`` the number of EM steps after which the mixture
+locates as many rows as published; ``diagatt`` the batches that reproduce the gain from n = 9000 to
+18000. Each takes minutes; nothing is asserted.
 """
 
 import sys
@@ -18,17 +18,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 from diagatt import DiagAttRegressor, simulate
+from diagatt.competitors.mdsp import early_rule
 from diagatt.families import get_family
 from diagatt.localization import N_LOCATED, top_rows
 from diagatt.metrics import crlr, rmse
-from diagatt.solvers.mdsp import early_rule
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.problem import Samples
 from diagatt.studies import published
 from diagatt.studies.scenarios import Simulated
 
 
 def mdsp_rule() -> Table:
-    """What every published cell asks of T and σ, and what `early_rule` gives.
+    """Compare the T and σ that every published cell implies with those of `early_rule`.
 
     Ten steps of T/10 from a random start leave (1 − T‖X_i‖²/10)¹⁰ of a response: T follows from
     the published RMSE. σ then follows from the published CRLR, by bisection.
@@ -64,7 +64,7 @@ def mdsp_rule() -> Table:
         response = values.new_tensor(y)
         none = values.new_empty(1500, 0)
         family = get_family("gaussian")
-        rule = early_rule(Problem(family, values, offsets, response, response, none))
+        rule = early_rule(Samples(family, values, offsets, response, response, none))
         by_rule = rule[0] * (1500 / n) ** (1 / 3) * squares.mean()
         cells = (f"{T * squares.mean():.3f}", f"{by_rule:.3f}", f"{spread:.5f}")
         s = np.sqrt(np.mean(y**2))
@@ -83,9 +83,9 @@ def _bisect(
 
 
 def mixture_steps(n: int = 2500, draws: int = 3, steps: int = 6) -> Table:
-    """Share of the active rows among the ten of the better component, step by step of EM.
+    """Return the CRLR of the ten rows of the better component after each EM step.
 
-    Means over draws (SD); the start is scikit-learn's, by k-means.
+    Means over draws, with the standard deviation; the start is scikit-learn's k-means.
     """
     lines = Table(title=f"Two-Step: CRLR % after k EM steps; {draws} draws of {n} samples")
     for name in ("setting", *map(str, range(1, steps + 1)), "published"):
@@ -113,7 +113,7 @@ def _rates(data: Any, steps: int, seed: int) -> list[float]:
 
 
 def batches(seed: int = 0) -> Table:
-    """The paper's training with one head: more epochs' worth of steps, or larger batches?"""
+    """Compare more steps with larger batches in the paper's training with one head."""
     lines = Table(title="DiagAtt, 1 head, the paper's training")
     for name in ("setting", "batch", "epochs", "steps", "RMSE", "published", "CRLR %", "published"):
         lines.add_column(name, justify="left" if name == "setting" else "right")
@@ -124,7 +124,11 @@ def batches(seed: int = 0) -> Table:
         train = setting.draw(setting.n, seed=(seed, 0))
         test = setting.draw(setting.n // 4, seed=(seed, 1))
         model = DiagAttRegressor.preset(
-            "paper", n_heads=1, batch_size=size, max_epochs=epochs, random_state=seed
+            "paper",
+            n_heads=1,
+            solver__batch_size=size,
+            solver__max_epochs=epochs,
+            random_state=seed,
         ).fit(train.X, train.y)
         error = f"{rmse(test.y, model.predict(test.X)):.2f}"
         rate = f"{100 * crlr(test.rows, model.locate(test.X)):.1f}"

@@ -2,9 +2,9 @@
 What a model saw
 ================
 
-Every figure of ``diagatt.plots`` on one simulated data set: two rows of each sample decide its
-response. Run ``python examples/plot_attention.py attention.html`` to also write the page that
-shows every sample.
+This example draws every figure of ``diagatt.plots`` for one simulated data set, in which two rows
+of each sample decide its response. Run ``python examples/plot_attention.py attention.html`` to also
+write the page that shows every sample.
 """
 
 import re
@@ -16,7 +16,7 @@ from diagatt import DiagAttRegressor, plots, simulate
 from diagatt.report import write_page
 
 # %%
-# Fit on 1500 samples of 15 rows, and look at 300 new ones.
+# Fit to 1500 samples of 15 rows, and look at 300 new ones.
 train = simulate.regression(1500, p=15, d=15, mu=(4, 3), sigma2=(4, 3), seed=0)
 test = train.draw(300, seed=1)
 model = DiagAttRegressor(n_heads=2, solver="likelihood", random_state=0).fit(train.X, train.y)
@@ -55,6 +55,6 @@ boxes = [(0, 0, 2, 2), (0, 2, 2, 2), (2, 0, 2, 2), (2, 2, 2, 2)]
 plots.patches(picture, boxes, [0.05, 0.8, 0.1, 0.05], true_rows=[1], ax=right)
 
 # %%
-# The page.
+# Write the page.
 if __name__ == "__main__" and len(sys.argv) == 2:
     write_page(sys.argv[1], model, test.X, test.y, true_rows=test.rows)

@@ -2,12 +2,12 @@
 Against the competitors
 =======================
 
-One data set, several methods behind one face: how well each predicts, and how often the row that
-decides is the one it names. (In the paper's tables competitors may name ten rows.)
+Several methods with the same interface are fitted to one data set. How well does each predict, and
+how often does it name the row that decides? (In the paper's tables competitors may name ten rows.)
 """
 
 # %%
-# One row of each sample decides: its variance is four times that of the other 29.
+# One row of each sample decides; its variance is four times that of the other 29.
 
 import matplotlib.pyplot as plt
 

@@ -2,13 +2,13 @@
 Which words decide
 ==================
 
-Comments about furniture begin with a sentence about the weather, which never decides. The model
-is told the mood of each comment and nothing else; it finds the word behind it, also in comments
-with words it has not seen.
+Comments about furniture begin with a sentence about the weather, which never decides. The model is
+given only the sentiment of each comment; it finds the word that decides, also in comments with
+words that it has not seen.
 """
 
 # %%
-# Sixty comments to learn from, and new ones with the place of the true keyword.
+# There are sixty comments to learn from, and new ones with the place of the true keyword.
 
 import matplotlib.pyplot as plt
 
@@ -21,7 +21,7 @@ texts, y = data.train.texts[::260], data.train.y[::260]
 model = TextClassifier(random_state=0).fit(texts, y)
 
 # %%
-# Accuracy, and how often the located word is the keyword itself.
+# Print the accuracy, and how often the located word is the keyword.
 
 new, truth = data.test.texts[::132], data.test.spans[::132]
 found = [words[0].start for words in model.locate(new)] == truth[:, 0]
@@ -29,7 +29,7 @@ print(f"accuracy: {model.score(new, data.test.y[::132]):.3f}")
 print(f"keyword found: {found.mean():.3f}")
 
 # %%
-# Four new comments, each word shaded by its attention.
+# Draw four new comments, with each word shaded by its attention.
 
 figure, axes = plt.subplots(4, 1, figsize=(8, 4.4), layout="constrained")
 for axis, i in zip(axes, (0, 7, 40, 55), strict=True):

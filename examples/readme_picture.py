@@ -1,4 +1,4 @@
-"""The picture of the README: where the model looks in six new samples, and how sure it is.
+"""The picture in the README: where the model looks in six new samples, and how sure it is.
 
 Run ``python examples/readme_picture.py`` to draw docs/images/attention.png again.
 """
@@ -19,7 +19,7 @@ FOUND, MISSED, TRUTH = "#1b6ca8", "#c1440e", "#222222"
 
 
 def draw() -> plt.Figure:
-    """Fit on 4500 samples of the paper's first setting, draw attention in new ones."""
+    """Fit to 4500 samples of the paper's first setting, and draw the attention in new ones."""
     setting = simulate.paper_setting("table1-p100-d70")
     train, test = setting.draw(4500, seed=(0, 0)), setting.draw(1125, seed=(0, 1))
     model = DiagAttRegressor(solver="likelihood", random_state=0).fit(train.X, train.y)

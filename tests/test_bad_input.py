@@ -6,7 +6,7 @@ import torch
 from sklearn.exceptions import NotFittedError
 
 from diagatt import DiagAttClassifier, DiagAttRegressor, RaggedRows
-from diagatt.solvers.training import DivergedError
+from diagatt.solvers.glm import DivergedError
 
 # Short fits need not find a row; what is tested here is something else.
 pytestmark = pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning")
@@ -61,9 +61,9 @@ def test_finite_numbers_whose_sum_overflows_are_not_called_infinite():
 
 def test_not_finite_in_one_row_samples_and_responses():
     X, y = np.zeros((4, 2)), np.arange(4.0)
-    with pytest.raises(ValueError, match="X contains NaN"):
+    with pytest.raises(ValueError, match="sample 0, row 0 contains NaN"):
         DiagAttRegressor().fit(np.where(np.eye(4, 2), np.nan, 0.0), y)
-    with pytest.raises(ValueError, match=r"y contains (NaN|infinity)"):
+    with pytest.raises(ValueError, match=r"y\[2\] is infinity: drop the sample"):
         DiagAttRegressor().fit(X, [0.0, 1.0, np.inf, 2.0])
 
 
@@ -89,14 +89,14 @@ BAD_SAMPLES = {
     ),
     "objects": (
         lambda: [np.zeros((1, 2)), np.array([[1, "b"]], dtype=object)],
-        "sample 1 is not a matrix of numbers",
+        "sample 1, row 0 holds 'b', not a number",
     ),
     "complex": (
         lambda: [np.zeros((1, 2)), np.array([[1, 2j]])],
         "Complex data not supported: sample 1 is complex; pass real numbers",
     ),
     "no features": (lambda: [np.zeros((2, 0)), np.zeros((1, 0))], "has 0 features"),
-    "four axes": (lambda: np.zeros((2, 2, 2, 2)), "[Ff]ound array with dim 4"),
+    "four axes": (lambda: np.zeros((2, 2, 2, 2)), "X must be a 2-D array .*, got 4-D"),
 }
 
 
@@ -190,7 +190,7 @@ def test_responses_that_are_no_numbers():
     X, y = samples()
     with pytest.raises(ValueError, match="Complex data not supported"):
         DiagAttRegressor().fit(X, y + 1j)
-    with pytest.raises(ValueError, match="could not convert string"):
+    with pytest.raises(ValueError, match="y is not numeric"):
         DiagAttRegressor().fit(X, ["a"] * 20)
 
 
@@ -207,7 +207,7 @@ def test_responses_that_are_no_numbers():
         ),
         ([0.0] * 20, "all sample weights are zero: at least one sample must count"),
         ([1.0] * 19, "sample_weight has 19 entries, X has 20 samples"),
-        ([1.0] * 19 + [np.nan], "sample_weight contains NaN"),
+        ([1.0] * 19 + [np.nan], r"sample_weight\[19\] is NaN"),
         (np.ones((20, 2)), "Sample weights must be 1D"),
     ],
 )
@@ -222,7 +222,9 @@ def test_bad_covariates():
     model = DiagAttRegressor(solver="gradient")
     with pytest.raises(ValueError, match="covariates have 3 lines, X has 20 samples"):
         model.fit(X, y, covariates=np.zeros((3, 1)))
-    with pytest.raises(ValueError, match="covariates contains NaN"):
+    with pytest.raises(
+        ValueError, match=r"covariates\[0, 0\] is NaN: drop the sample or impute the entry"
+    ):
         model.fit(X, y, covariates=np.full((20, 1), np.nan))
     model.fit(X, y, covariates=y[:, None] ** 2)
     for other in (None, np.zeros((20, 2))):
@@ -268,7 +270,7 @@ def test_new_samples_shorter_than_the_heads_of_distinct_rows(method):
         ("coupling", "loose", r"unknown coupling 'loose': choose one of \['independent'"),
         ("parameterization", "sparse", "unknown parameterization 'sparse': choose one of"),
         ("init", "warm", r"unknown init 'warm': choose one of \['pooled'"),
-        ("dtype", "float16", "unknown dtype 'float16': choose one of"),
+        ("dtype", "float16", "dtype must be None, 'float32' or 'float64', got 'float16'"),
         ("temperature", 0.0, "temperature must be positive, got 0.0"),
         ("temperature", -1.0, "temperature must be positive, got -1.0"),
         ("learning_rate", 0.0, "learning_rate must be positive"),
@@ -294,9 +296,9 @@ def test_impossible_settings(estimator, name, value, message):
 
 def test_a_family_of_the_other_estimator():
     X, y = samples()
-    with pytest.raises(ValueError, match="'bernoulli' is for classes: use DiagAttClassifier"):
+    with pytest.raises(ValueError, match="'bernoulli' is for classes: use the classifier"):
         DiagAttRegressor(family="bernoulli").fit(X, y)
-    with pytest.raises(ValueError, match="'poisson' is for numbers: use DiagAttRegressor"):
+    with pytest.raises(ValueError, match="'poisson' is for numbers: use the regressor"):
         DiagAttClassifier(family="poisson").fit(X, y > 0)
     with pytest.raises(ValueError, match="'bernoulli' has two classes, y has 3"):
         DiagAttClassifier(family="bernoulli").fit(X, np.digitize(y, [-1, 1]))
@@ -304,7 +306,7 @@ def test_a_family_of_the_other_estimator():
 
 @pytest.mark.parametrize("estimator", [DiagAttRegressor, DiagAttClassifier])
 def test_an_unknown_preset(estimator):
-    known = r"unknown preset 'best': choose one of \['keyword', 'keyword-layer', 'paper', 'text'\]"
+    known = r"unknown preset 'best': choose one of \['paper'\]"
     with pytest.raises(ValueError, match=known):
         estimator.preset("best")
 

@@ -5,11 +5,11 @@ MDSP is not here: it predicts nothing without the response; its contract is test
 
 import pytest
 
+from diagatt.competitors.group_lasso import GroupLassoClassifier, GroupLassoRegressor
+from diagatt.competitors.standard import StdAttClassifier, StdAttRegressor
+from diagatt.competitors.two_step import TwoStepClassifier, TwoStepRegressor
 from diagatt.estimators.gated import GatedAttentionClassifier, GatedAttentionRegressor
-from diagatt.estimators.group_lasso import GroupLassoClassifier, GroupLassoRegressor
 from diagatt.estimators.pooled import PooledClassifier, PooledRegressor
-from diagatt.estimators.standard import StdAttClassifier, StdAttRegressor
-from diagatt.estimators.two_step import TwoStepClassifier, TwoStepRegressor
 from tests.test_sklearn_checks import Lifted, run_checks
 
 COMPETITORS = {

@@ -172,29 +172,5 @@ def test_processes_share_the_shards_of_a_prediction(large):
     ]
 
 
-def test_parts_that_are_there_are_not_predicted_again(large):
-    from diagatt.commands.stored import predict_store
-
-    arguments = (large / "quiet", large / "store", large / "again", 64)
-    assert predict_store(*arguments) == 2000
-    first = sorted((large / "again").iterdir())
-    before = [path.stat().st_mtime_ns for path in first]
-    first[1].write_bytes(b"damaged")
-    (large / "again" / "part-09999.parquet").write_bytes(b"of a larger store")
-    predict_store(*arguments)
-    after = sorted((large / "again").iterdir())
-    assert [path.name for path in after] == [path.name for path in first]
-    kept = [path.stat().st_mtime_ns == old for path, old in zip(after, before, strict=True)]
-    assert kept == [i != 1 for i in range(len(first))]
-    assert pq.read_table(after[1]).num_rows > 0
-
-
-def test_predictions_of_a_store_are_a_folder(large):
-    from diagatt.commands.stored import predict_store
-
-    with pytest.raises(ValueError, match=r"p.csv: predictions of a store are a folder of parts"):
-        predict_store(large / "quiet", large / "store", Path("p.csv"), 64)
-
-
 if __name__ == "__main__":
     main(Path(sys.argv[1]))

@@ -10,8 +10,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from diagatt import cli
+from diagatt.commands import cli
 from diagatt.families import FAMILIES
+from diagatt.kinds import KINDS
 from diagatt.studies import STUDIES
 
 ROOT = Path(__file__).parent.parent
@@ -38,11 +39,11 @@ def empty_folder(tmp_path, monkeypatch):
     """Work where nothing is, and take back what the page registers."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
-    families, studies = dict(FAMILIES), dict(STUDIES)
+    before = [(registry, dict(registry)) for registry in (FAMILIES, STUDIES, KINDS)]
     yield tmp_path
-    for registry, before in ((FAMILIES, families), (STUDIES, studies)):
+    for registry, own in before:
         registry.clear()
-        registry.update(before)
+        registry.update(own)
 
 
 def blocks(path):

@@ -104,6 +104,12 @@ def test_perfect_prediction_has_no_deviance(family):
 
 def test_ruled_out_responses_cost_infinitely_much():
     assert mean_deviance("bernoulli", [1, 0], [0.0, 0.5]) == np.inf
+    assert mean_deviance("multinomial", [1, 0], [[1.0, 0.0], [0.5, 0.5]]) == np.inf
+
+
+def test_certain_and_right_costs_nothing():
+    assert str(mean_deviance("bernoulli", [1, 0], [1.0, 0.0])) == "0.0"
+    assert str(mean_deviance("multinomial", [2, 0], [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])) == "0.0"
 
 
 # ---------------------------------------------------------------------- bad input
@@ -115,18 +121,24 @@ def test_ruled_out_responses_cost_infinitely_much():
         (lambda: rmse([1, 2], [1]), "y has 2 samples, prediction has 1"),
         (lambda: rmse([], []), "at least one sample"),
         (lambda: rmse([[1.0]], [1.0]), "got 2-D and 1-D"),
-        (lambda: accuracy([1], [1, 2]), "y has 1 samples"),
-        (lambda: crlr([[1], [2]], [[1]]), "2 samples, located_rows of 1"),
+        (lambda: accuracy([1], [1, 2]), r"inconsistent numbers of samples: \[1, 2\]"),
+        (lambda: crlr([[1], [2]], [[1]]), "2 samples, located_rows 1"),
         (lambda: crlr([], []), "at least one sample"),
         (lambda: crlr([[1], []], [[1], [2]]), "sample 1 has no true row"),
         (lambda: mean_deviance("normal", [1], [1]), "unknown family 'normal'"),
         (lambda: mean_deviance("gamma", [1, 0], [1, 1]), "y of sample 1 must be positive"),
-        (lambda: mean_deviance("gamma", [1, 1], [0, 1]), "mean of sample 0 must be positive"),
-        (lambda: mean_deviance("poisson", [-1], [1]), "0 or more"),
+        (
+            lambda: mean_deviance("gamma", [1, 1], [0, 1]),
+            r"mean of sample 0 must be inside .*\(positive\)",
+        ),
+        (lambda: mean_deviance("poisson", [-1], [1]), "y of sample 0 must be 0 or positive"),
         (lambda: mean_deviance("bernoulli", [2], [0.5]), "y of sample 0"),
         (lambda: mean_deviance("bernoulli", [1], [1.5]), "mean of sample 0"),
         (lambda: mean_deviance("multinomial", [2], [[0.5, 0.5]]), "a column of mean, 0..1"),
-        (lambda: mean_deviance("multinomial", [0.5], [[0.5, 0.5]]), "a column of mean"),
+        (
+            lambda: mean_deviance("multinomial", [0.5], [[0.5, 0.5]]),
+            "y of sample 0 must be 0, 1, …",
+        ),
         (lambda: mean_deviance("multinomial", [0], [0.5]), "mean 2-D"),
     ],
 )

@@ -6,6 +6,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from diagatt import simulate
     from diagatt.attention import DiagonalAttention
+    from diagatt.certainty import NoRowOfInterestWarning
+    from diagatt.competitors import (
+        GroupLassoClassifier,
+        GroupLassoRegressor,
+        MDSPClassifier,
+        MDSPRegressor,
+        StdAttClassifier,
+        StdAttRegressor,
+        TwoStepClassifier,
+        TwoStepRegressor,
+    )
     from diagatt.estimators import (
         BlendedClassifier,
         BlendedRegressor,
@@ -13,17 +24,8 @@ if TYPE_CHECKING:
         DiagAttRegressor,
         GatedAttentionClassifier,
         GatedAttentionRegressor,
-        GroupLassoClassifier,
-        GroupLassoRegressor,
-        MDSPClassifier,
-        MDSPRegressor,
-        NoRowOfInterestWarning,
         PooledClassifier,
         PooledRegressor,
-        StdAttClassifier,
-        StdAttRegressor,
-        TwoStepClassifier,
-        TwoStepRegressor,
     )
     from diagatt.modelfile import ModelFileError
     from diagatt.ragged import RaggedRows
@@ -55,11 +57,21 @@ __all__ = [
     "simulate",
 ]
 
-_ELSEWHERE = {
+# Modules of public names that do not stand in `estimators`.
+_HOMES = {
     "DiagonalAttention": "attention",
     "ModelFileError": "modelfile",
+    "NoRowOfInterestWarning": "certainty",
     "RaggedRows": "ragged",
     "RowStore": "stores",
+    "GroupLassoClassifier": "competitors",
+    "GroupLassoRegressor": "competitors",
+    "MDSPClassifier": "competitors",
+    "MDSPRegressor": "competitors",
+    "StdAttClassifier": "competitors",
+    "StdAttRegressor": "competitors",
+    "TwoStepClassifier": "competitors",
+    "TwoStepRegressor": "competitors",
 }
 
 
@@ -69,7 +81,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'diagatt' has no attribute {name!r}")
     if name == "simulate":
         return import_module("diagatt.simulate")
-    value = getattr(import_module(f"diagatt.{_ELSEWHERE.get(name, 'estimators')}"), name)
+    value = getattr(import_module(f"diagatt.{_HOMES.get(name, 'estimators')}"), name)
     globals()[name] = value
     return value
 

@@ -1,6 +1,6 @@
 """``python -m diagatt`` is the command ``diagatt``."""
 
-from diagatt.cli import main
+from diagatt.commands.cli import main
 
 if __name__ == "__main__":
     main()

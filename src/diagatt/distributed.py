@@ -1,8 +1,8 @@
-"""Several processes as one: sums over all of them, and what the first one says.
+"""Communication between processes: all-reduce of sums, and broadcast from process 0.
 
-Under ``torchrun``, or wherever the user has called ``torch.distributed.init_process_group``, each
-process reads its own shards and the small sums are added over the wire; alone, sums are what they
-are. Every process then holds the same numbers, so all take the same decisions.
+Under ``torchrun``, or after ``torch.distributed.init_process_group``, each process reads its own
+shards, and only small sums are exchanged. All processes then hold the same numbers, so they take
+the same decisions. A single process exchanges nothing.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ __all__ = ["Group", "current_group", "joined"]
 
 @dataclass
 class Group:
-    """The processes that work together, seen from one of them.
+    """The processes that work together, as seen from one of them.
 
     Attributes
     ----------
     rank, size : int
-        Number of this process, and how many there are.
+        Index of this process, and the number of processes.
     reductions, traffic : int
-        How often sums were exchanged, and their bytes: what goes over the wire.
+        Number of all-reduces of sums, and their total size in bytes.
     exchanged : int
-        Bytes of samples that were read in parts and put together.
+        Total size in bytes of the samples that processes read in parts and merged.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class Group:
     exchanged: int = 0
 
     def add(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """Sums of the tensors over all processes, in float64, the same numbers everywhere."""
+        """Return the sums of the tensors over all processes, in float64; equal in every process."""
         flat = torch.cat([t.detach().double().flatten() for t in tensors])
         self.reductions += 1
         self.traffic += flat.numel() * flat.element_size()
@@ -56,21 +56,21 @@ class Group:
         return _shaped(flat, tensors)
 
     def merge(self, tensor: Tensor) -> Tensor:
-        """The tensor of which every process has filled in a part and left the rest 0, in place."""
+        """Add up, in place, a tensor of which each process filled a part and left the rest 0."""
         self.exchanged += tensor.numel() * tensor.element_size()
         if self.size > 1:
             dist.all_reduce(tensor)
         return tensor
 
     def agree(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """What the first process has; the others give tensors of the same shapes."""
+        """Return the tensors of process 0; the other processes pass tensors of the same shapes."""
         flat = torch.cat([t.detach().double().flatten() for t in tensors])
         if self.size > 1:
             dist.broadcast(flat, src=0)
         return _shaped(flat, tensors)
 
     def share(self, content: bytes | None) -> bytes | None:
-        """Bytes that the first process has read (None if there are none), for all."""
+        """Return the bytes that process 0 passes (or None) in every process."""
         if self.size == 1:
             return content
         device = "cuda" if dist.get_backend() == "nccl" else "cpu"
@@ -91,7 +91,7 @@ def _shaped(flat: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
 
 
 def current_group() -> Group:
-    """The processes that ``torch.distributed`` has brought together; one, if it was not asked."""
+    """Return the process group of ``torch.distributed``, or a group of one process."""
     if dist.is_available() and dist.is_initialized():
         return Group(dist.get_rank(), dist.get_world_size())
     return Group()
@@ -99,10 +99,10 @@ def current_group() -> Group:
 
 @contextmanager
 def joined(device: str = "cpu") -> Iterator[Group]:
-    """Join the processes that ``torchrun`` started, for the time of the block.
+    """Join the processes that ``torchrun`` started, for the duration of the block.
 
-    Over gloo on the CPU, over nccl on graphics cards. Without torchrun there is one process, and
-    nothing to join.
+    They communicate through gloo on the CPU and through nccl on graphics cards. Without torchrun
+    there is one process and nothing to join.
     """
     if "TORCHELASTIC_RUN_ID" not in os.environ or dist.is_initialized():
         yield current_group()
@@ -111,24 +111,24 @@ def joined(device: str = "cpu") -> Iterator[Group]:
     if on_card:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    # torch.optim imports this module when it is first used. Within the block its default arguments
-    # would keep the group, whose threads then outlive it and can abort the process as it exits.
+    # torch.optim imports this module when it is first used. If that happened inside the block, its
+    # default arguments would keep the group alive, whose threads can abort the process at exit.
     importlib.import_module("torch.distributed.nn.functional")
     dist.init_process_group(
         "nccl" if on_card else "gloo", store=_store_of_this_attempt(), rank=rank, world_size=size
     )
     try:
         yield current_group()
-        dist.barrier()  # nobody leaves while another still needs it
+        dist.barrier()  # no process leaves while another still needs it
     finally:
         dist.destroy_process_group()
 
 
 def _store_of_this_attempt() -> Any:
-    """Where the processes find each other: torchrun's store, under a name of its own.
+    """Return torchrun's store, in which processes find each other, under a prefix of its own.
 
-    torchrun keeps the store when it starts dead processes again, and with it their addresses:
-    without the name, the living would wait for the dead.
+    When torchrun restarts processes it keeps the store and the addresses of the dead ones in it:
+    without the prefix, the new processes would wait for those.
     """
     environment = os.environ
     address, port = environment["MASTER_ADDR"], int(environment["MASTER_PORT"])

@@ -1,8 +1,13 @@
-"""Files and folders that are whole or not there."""
+"""Files and folders that are whole or not there.
+
+Nothing is deleted but what a writer of this module made: temporary files and folders, by their
+hidden names, and folders that `place_folder` was asked to replace.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 from glob import escape
@@ -16,7 +21,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     writers left beside it are removed.
     """
     remove_strays(path)
-    temporary = name_beside(path)
+    temporary = _name_beside(path)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -30,29 +35,40 @@ def write_atomically(path: Path, content: bytes) -> None:
     sync_folder(path.parent)
 
 
-def name_beside(path: Path, ending: str = "tmp") -> Path:
-    """Return a hidden name in the same folder that tells which process writes there."""
-    return path.parent / f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.{ending}"
+def make_folder_beside(path: Path) -> Path:
+    """Make a hidden folder in which the content of `path` is written before it is placed."""
+    folder = _name_beside(path)
+    folder.mkdir()
+    return folder
 
 
-def remove_strays(path: Path) -> None:
-    """Delete temporary files and folders of this target whose writer no longer runs."""
-    for stray in strays(path):
-        if stray.is_dir():
-            shutil.rmtree(stray, ignore_errors=True)
-        else:
-            stray.unlink(missing_ok=True)
+def place_folder(folder: Path, path: Path) -> None:
+    """Give a whole folder its name; a folder that has this name is deleted afterwards.
+
+    The caller must know that every file in the old folder may go.
+    """
+    if path.exists():
+        old = _name_beside(path, "old")
+        os.rename(path, old)
+        try:
+            os.rename(folder, path)
+        except BaseException:
+            os.rename(old, path)
+            raise
+        _discard(old, path)
+    else:
+        os.rename(folder, path)
+    sync_folder(path.parent)
 
 
-def strays(path: Path, ending: str = "tmp") -> list[Path]:
-    """Names of `name_beside` whose writer no longer runs."""
-    found = []
-    for stray in path.parent.glob(f".{escape(path.name)}.*.{ending}"):
-        writer, *rest = stray.name[len(path.name) + 2 :].split(".")
-        own = len(rest) == 2  # a longer name belongs to another target, "a.7" and not "a"
-        if own and writer.isdigit() and not _is_running(int(writer)):
-            found.append(stray)
-    return found
+def clean_up_folder(path: Path) -> None:
+    """Finish or undo what writers of this folder left behind when they were killed."""
+    for old in _strays(path, "old"):
+        if path.exists():
+            _discard(old, path)
+        else:  # its writer was killed between the two renames of `place_folder`
+            os.rename(old, path)
+    remove_strays(path)
 
 
 def sync_folder(folder: Path) -> None:
@@ -65,6 +81,39 @@ def sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
+def _name_beside(path: Path, ending: str = "tmp") -> Path:
+    """Return a hidden name in the same folder that tells which process writes there."""
+    return path.parent / f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.{ending}"
+
+
+def _strays(path: Path, ending: str = "tmp") -> list[Path]:
+    """Return the names made by `_name_beside` whose writer no longer runs."""
+    # Exactly those: ".a.7.…" belongs to a target "a.7", ".a.7.backup.tmp" to somebody else.
+    made = re.compile(rf"\.{re.escape(path.name)}\.([0-9]+)\.[0-9a-f]{{8}}\.{ending}")
+    found = []
+    for stray in path.parent.glob(f".{escape(path.name)}.*.{ending}"):
+        match = made.fullmatch(stray.name)
+        if match and not _is_running(int(match[1])):
+            found.append(stray)
+    return found
+
+
+def remove_strays(path: Path) -> None:
+    """Delete temporary files and folders of this target whose writer no longer runs."""
+    for stray in _strays(path):
+        if stray.is_dir():
+            shutil.rmtree(stray, ignore_errors=True)
+        else:
+            stray.unlink(missing_ok=True)
+
+
+def _discard(old: Path, path: Path) -> None:
+    """Delete a replaced folder; first it loses its name, so that no half of it is restored."""
+    doomed = _name_beside(path)
+    os.rename(old, doomed)
+    shutil.rmtree(doomed, ignore_errors=True)
+
+
 def _is_running(pid: int) -> bool:
     if os.name != "posix":  # elsewhere signal 0 is not harmless
         return True
@@ -72,6 +121,6 @@ def _is_running(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:
+    except (PermissionError, OverflowError):  # of somebody else, or not a process id
         pass
     return True

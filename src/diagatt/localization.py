@@ -1,19 +1,19 @@
-"""Rows of interest: rules that turn scores of rows into row numbers.
+"""Rows of interest: rules that turn scores of rows into row indices.
 
-Row numbers count from 0 within a sample. Where a sample has fewer rows than asked for, its line
-ends with -1.
+Indices count from 0 within a sample. If a sample has fewer rows than requested, its line ends
+with -1.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-#: Rows of interest that the paper grants every competitor, its R̃ (supplement S7.3).
+#: Number of rows of interest that the paper grants every competitor, its R̃ (supplement S7.3).
 N_LOCATED = 10
 
 
 def row_positions(offsets: np.ndarray) -> np.ndarray:
-    """Number of each packed row within its sample, (N,).
+    """Return the index of each packed row within its sample, (N,).
 
     Examples
     --------
@@ -24,17 +24,17 @@ def row_positions(offsets: np.ndarray) -> np.ndarray:
 
 
 def top_rows(scores: np.ndarray, offsets: np.ndarray, k: int) -> np.ndarray:
-    r"""Rows with the k largest scores of every sample, best first.
+    r"""Return the rows with the k largest scores of every sample, best first.
 
     .. math:: \hat S = \arg\max_{\{j_1, …, j_k\}} \sum_r s_{j_r}
 
     (equations localization_grouplasso, localization_mdsp and localization_twostep, which differ
-    in the scores alone).
+    only in the scores).
 
     Parameters
     ----------
     scores : array of shape (N,)
-        One score a packed row; of equal scores the earlier row goes first.
+        One score per packed row; of equal scores the earlier row comes first.
     offsets : array of shape (n + 1,)
     k : int
 
@@ -51,7 +51,7 @@ def top_rows(scores: np.ndarray, offsets: np.ndarray, k: int) -> np.ndarray:
     lengths = np.diff(offsets)
     sample = np.repeat(np.arange(len(lengths)), lengths)  # (N,)
     order = np.lexsort((-np.asarray(scores), sample))  # stable: samples stay together
-    rank = row_positions(offsets)  # place i of a sample's part of `order` is its i-th best
+    rank = row_positions(offsets)  # entry i of a sample's part of `order` is its i-th best row
     best = rank < k
     located = np.full((len(lengths), k), -1, dtype=np.int64)
     located[sample[best], rank[best]] = order[best] - offsets[sample[best]]
@@ -59,18 +59,18 @@ def top_rows(scores: np.ndarray, offsets: np.ndarray, k: int) -> np.ndarray:
 
 
 def top_rows_of_heads(scores: np.ndarray, offsets: np.ndarray, k: int) -> np.ndarray:
-    r"""Union over R heads of each head's ⌊k/R⌋ best rows (supplement S7.3, standard attention).
+    r"""Return the union of each head's ⌊k/R⌋ best rows (supplement S7.3, standard attention).
 
     Parameters
     ----------
     scores : array of shape (N, R)
     k : int
-        At least R, so that every head names a row.
+        At least the number of heads R, so that every head names a row.
 
     Returns
     -------
     array of shape (n, k), int
-        Head by head, a row that several heads name once; unused places hold -1.
+        Head by head, each row only once; unused entries are -1.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def top_rows_of_heads(scores: np.ndarray, offsets: np.ndarray, k: int) -> np.nda
 
 
 def first_distinct(rows: np.ndarray, k: int) -> np.ndarray:
-    """Drop repeated and missing (-1) rows of every line, moving the others to the front, (n, k)."""
+    """Drop repeated and missing (-1) rows of every line and move the rest to the front, (n, k)."""
     columns = np.arange(rows.shape[1])
     same = rows[:, :, None] == rows[:, None, :]  # (n, m, m)
     repeated = (same & (columns[:, None] > columns)).any(axis=2)

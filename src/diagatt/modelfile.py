@@ -1,7 +1,7 @@
-"""One verified safetensors file: tensors and a JSON document, written whole or not at all.
+"""A safetensors file with a checksum: tensors and a JSON document, written whole or not at all.
 
-The file's metadata holds a SHA-256 over every byte of the file (with the place of the digest
-itself filled with zeros), so that any truncation or flipped bit is found before a tensor is used.
+The metadata contain a SHA-256 over every byte of the file (with zeros in place of the digest
+itself), so that a truncation or a flipped bit is found before any tensor is used.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class ModelFileError(ValueError):
 def write(path: str | os.PathLike, tensors: dict[str, np.ndarray], document: dict) -> None:
     """Write tensors and a JSON document atomically: temporary file, fsync, rename.
 
-    A process killed at any moment leaves the old file or the new one. Temporary files that killed
-    writers left beside it are removed.
+    A process that is killed at any moment leaves the old file or the new one. Temporary files
+    that killed writers left next to it are removed.
     """
     path = Path(path)
     metadata = {"diagatt": json.dumps(document, sort_keys=True), "sha256": _BLANK}
@@ -42,13 +42,13 @@ def write(path: str | os.PathLike, tensors: dict[str, np.ndarray], document: dic
 
 
 def read(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Read and verify a file of `write`."""
+    """Read and verify a file that `write` wrote."""
     path = Path(path)
     return parse(path.read_bytes(), path)
 
 
 def parse(content: bytes, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Verify the bytes of a file and return what it holds; `path` is for messages."""
+    """Verify the bytes of a file and return its contents; `path` is used in messages."""
     digest = _stored_digest(path, content)
     if hashlib.sha256(_swap(content, digest, _BLANK)).hexdigest() != digest:
         raise ModelFileError(f"{path} is damaged: its checksum does not match; restore a copy.")
@@ -59,7 +59,7 @@ def parse(content: bytes, path: Path) -> tuple[dict[str, np.ndarray], dict[str, 
 
 
 def _swap(content: bytes, old: str, new: str) -> bytes:
-    """Exchange the digest; inside the JSON document quotes are escaped, so the place is unique."""
+    """Replace the digest; quotes in the JSON document are escaped, so its place is unique."""
     place = '"sha256":"{}"'.format
     return content.replace(place(old).encode(), place(new).encode(), 1)
 

@@ -1,4 +1,4 @@
-"""A rich progress bar when it is asked for, nothing otherwise."""
+"""A progress bar that appears only on request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rich.progress import (
 def progress_bar(title: str, total: int | None, shown: bool) -> Iterator[Callable[..., None]]:
     """Yield ``advance(note=None, steps=1, restart=False)``; the bar appears only if `shown`.
 
-    Without a note the last one stays; `restart` begins the bar anew.
+    Without a note the last one stays; `restart` sets the bar back to zero.
     """
     if not shown:
         yield lambda note=None, steps=1, restart=False: None

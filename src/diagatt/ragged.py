@@ -14,14 +14,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from diagatt.packing import (
-    as_float_matrix,
-    as_numpy,
+from diagatt.arrays import float_matrix
+from diagatt.coerce import (
     offsets_from,
     pack_arrow,
+    pack_dense,
     pack_frame,
+    pack_nested,
     pack_padded,
     pack_samples,
+    row_name,
+    samples,
 )
 
 __all__ = ["RaggedRows"]
@@ -69,11 +72,11 @@ class RaggedRows(Sequence):
     __slots__ = ("_offsets", "_values")
 
     def __init__(self, values: Any, offsets: Any) -> None:
-        packed = as_float_matrix(values, "values")
         cuts = np.asarray(offsets)
         if cuts.ndim != 1 or len(cuts) < 1 or cuts.dtype.kind not in "iu":
             raise ValueError("offsets must be a 1-D integer array of length n_samples + 1.")
         cuts = np.ascontiguousarray(cuts, dtype=np.int64)
+        packed = float_matrix(values, "values", lambda at: row_name(cuts, int(at[0])))
         if len(cuts) < 2:
             raise ValueError("RaggedRows holds no sample: pass at least one (p, d) matrix.")
         if cuts[0] != 0 or cuts[-1] != len(packed):
@@ -102,17 +105,13 @@ class RaggedRows(Sequence):
     @classmethod
     def from_rows(cls, rows: Any) -> RaggedRows:
         """Turn an ``(n, d)`` array into n samples of one row each (no copy)."""
-        values = as_float_matrix(rows, "rows")
+        values = float_matrix(rows, "rows", lambda at: f"sample {at[0]}, row 0")
         return cls(values, np.arange(len(values) + 1))
 
     @classmethod
     def from_dense(cls, samples: Any) -> RaggedRows:
         """Turn an ``(n, p, d)`` array into n samples of p rows each (no copy if C-contiguous)."""
-        dense = np.asarray(samples)
-        if dense.ndim != 3:
-            raise ValueError(f"expected an (n, p, d) array, got shape {dense.shape}.")
-        n, p, d = dense.shape
-        return cls(dense.reshape(n * p, d), np.arange(n + 1) * p)
+        return cls(*pack_dense(samples))
 
     @classmethod
     def from_padded(cls, padded: Any, lengths: Any = None, mask: Any = None) -> RaggedRows:
@@ -160,31 +159,12 @@ class RaggedRows(Sequence):
     @classmethod
     def from_torch(cls, tensor: Any) -> RaggedRows:
         """Pack a dense ``(n, p, d)`` or ``(n, d)`` tensor, or a jagged nested tensor."""
-        if tensor.is_nested:
-            if tensor.layout is torch.jagged:
-                values = as_numpy(tensor.values())
-                if tensor.lengths() is None:
-                    return cls(values, tensor.offsets().cpu().numpy())
-            return cls.from_samples(as_numpy(part) for part in tensor.unbind())
-        array = as_numpy(tensor)
-        return cls.from_rows(array) if array.ndim == 2 else cls.from_dense(array)
+        return cls(*(pack_nested(tensor) if tensor.is_nested else samples(tensor)))
 
     @classmethod
     def coerce(cls, X: Any) -> RaggedRows:
-        """Pack whatever a user may call samples; a 2-D array is n one-row samples."""
-        if isinstance(X, RaggedRows):
-            return X
-        if hasattr(X, "to_rows"):  # a RowStore, read into memory
-            return X.to_rows()
-        if isinstance(X, torch.Tensor):
-            return cls.from_torch(X)
-        if type(X).__module__.split(".")[0] == "pyarrow" and hasattr(X, "null_count"):
-            return cls.from_arrow(X)
-        if isinstance(X, np.ndarray) and X.dtype != object:
-            return cls.from_dense(X) if X.ndim == 3 else cls.from_rows(X)
-        if holds_samples(X) or (isinstance(X, list | tuple) and len(X) == 0):
-            return cls.from_samples(X)
-        return cls.from_rows(X)
+        """Pack whatever `diagatt.coerce.samples` takes; a 2-D array is n one-row samples."""
+        return X.to_rows() if hasattr(X, "to_rows") else cls(*samples(X))
 
     @classmethod
     def concatenate(cls, parts: Iterable[RaggedRows]) -> RaggedRows:
@@ -309,6 +289,10 @@ class RaggedRows(Sequence):
 
     # ------------------------------------------------------------------ conversions
 
+    def to_rows(self) -> RaggedRows:
+        """Return these samples; a `RowStore` reads its own into memory."""
+        return self
+
     def astype(self, dtype: Any) -> RaggedRows:
         """Return these samples in another float type (the same object if it is that type)."""
         if self.dtype == np.dtype(dtype):
@@ -335,20 +319,6 @@ class RaggedRows(Sequence):
             warnings.filterwarnings("ignore", message=".*not writable.*")
             values, offsets = torch.from_numpy(self._values), torch.from_numpy(self._offsets)
         return values.to(device=device, dtype=dtype), offsets.to(device=device)
-
-
-def holds_samples(X: Any) -> bool:
-    """Whether X is a list (or object array) whose items are matrices rather than rows."""
-    if not isinstance(X, list | tuple | np.ndarray) or len(X) == 0:
-        return False
-    first = X[0]
-    ndim = getattr(first, "ndim", None)
-    if ndim is None:
-        try:
-            ndim = np.ndim(first)
-        except ValueError:  # an inhomogeneous nested list
-            return False
-    return ndim == 2
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:

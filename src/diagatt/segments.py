@@ -24,14 +24,25 @@ LONG_SAMPLE = 8192
 
 
 def offsets_from(lengths: Tensor) -> Tensor:
-    """Where samples of these lengths (n,) begin and end: (n + 1,)."""
+    """Return where samples of these lengths (n,) begin and end, (n + 1,)."""
     return torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
 
 
 def sample_of_row(offsets: Tensor) -> Tensor:
-    """Number of the sample that each packed row belongs to, (N,)."""
+    """Return the index of the sample that each packed row belongs to, (N,)."""
     lengths = offsets.diff()
     return torch.repeat_interleave(torch.arange(len(lengths), device=offsets.device), lengths)
+
+
+def row_positions(offsets: Tensor) -> Tensor:
+    """Return the index of each packed row within its sample, (N,).
+
+    Examples
+    --------
+    >>> row_positions(torch.tensor([0, 2, 5]))
+    tensor([0, 1, 0, 1, 2])
+    """
+    return torch.arange(int(offsets[-1]), device=offsets.device) - spread(offsets[:-1], offsets)
 
 
 def spread(per_sample: Tensor, offsets: Tensor) -> Tensor:
@@ -40,27 +51,27 @@ def spread(per_sample: Tensor, offsets: Tensor) -> Tensor:
 
 
 def segment_sum(x: Tensor, offsets: Tensor) -> Tensor:
-    """Sum over the rows of each sample, (N, …) → (n, …)."""
+    """Return sums over the rows of each sample, (N, …) → (n, …)."""
     if x.dtype is torch.float32 and bool((offsets.diff() > LONG_SAMPLE).any()):
         return segment_sum(x.double(), offsets).float()  # one by one, small terms would be lost
     return torch.segment_reduce(x.contiguous(), "sum", offsets=offsets, axis=0)
 
 
 def segment_max(x: Tensor, offsets: Tensor) -> Tensor:
-    """Maximum over the rows of each sample, (N, …) → (n, …)."""
+    """Return maxima over the rows of each sample, (N, …) → (n, …)."""
     return torch.segment_reduce(x.contiguous(), "max", offsets=offsets, axis=0)
 
 
 def segment_mean(x: Tensor, offsets: Tensor) -> Tensor:
-    """Mean over the rows of each sample, (N, …) → (n, …)."""
+    """Return means over the rows of each sample, (N, …) → (n, …)."""
     lengths = offsets.diff().to(x.dtype)
     return segment_sum(x, offsets) / lengths.reshape(-1, *[1] * (x.ndim - 1))
 
 
 def segment_argmax(x: Tensor, offsets: Tensor) -> Tensor:
-    """Position, within its sample, of the first largest row of each column, (N, R) → (n, R)."""
+    """Return the position of the first largest row of each column and sample, (N, R) → (n, R)."""
     lengths = offsets.diff()
-    position = torch.arange(len(x), device=x.device) - spread(offsets[:-1], offsets)  # (N,)
+    position = row_positions(offsets)  # (N,)
     is_largest = x >= spread(segment_max(x, offsets), offsets)  # (N, R)
     beyond = int(lengths.max())
     first = torch.where(is_largest, position[:, None], beyond).to(torch.float64)
@@ -68,7 +79,7 @@ def segment_argmax(x: Tensor, offsets: Tensor) -> Tensor:
 
 
 def segment_softmax(scores: Tensor, offsets: Tensor) -> Tensor:
-    r"""Softmax over the rows of each sample (equation softmax_diag_score).
+    r"""Return the softmax over the rows of each sample (equation softmax_diag_score).
 
     .. math:: κ_j = e^{ψ_j} / Σ_l e^{ψ_l}, \quad l \text{ in the sample of } j
 
@@ -86,7 +97,7 @@ def segment_softmax(scores: Tensor, offsets: Tensor) -> Tensor:
 
 
 def weighted_pool(weights: Tensor, values: Tensor, offsets: Tensor) -> Tensor:
-    """Pooled rows Xᵀκ of every sample and head, (N, R) and (N, d) → (n, R, d)."""
+    """Return pooled rows Xᵀκ of every sample and head, (N, R) and (N, d) → (n, R, d)."""
     heads = [segment_sum(values * weights[:, r : r + 1], offsets) for r in range(weights.shape[1])]
     return torch.stack(heads, dim=1)
 
@@ -111,7 +122,7 @@ def sample_blocks(offsets: Tensor, rows: int = PASS_ROWS) -> Iterator[tuple[slic
 def map_blocks(
     function: Callable[..., Tensor], values: Tensor, offsets: Tensor, *per_sample: Tensor
 ) -> Tensor:
-    """``function(values, offsets, *per_sample)`` block by block, in the memory of one block."""
+    """Return ``function(values, offsets, *per_sample)``, in the memory of one block."""
     parts = [
         function(
             values[rows],
@@ -124,7 +135,7 @@ def map_blocks(
 
 
 def row_forms(values: Tensor, query_key: Tensor, linear: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Quadratic and linear forms of every row, in one pass over the rows.
+    r"""Return quadratic and linear forms of every row, from one pass over the rows.
 
     Parameters
     ----------
@@ -153,7 +164,7 @@ _scratch = threading.local()
 
 
 def _scratch_like(block: Tensor) -> Tensor:
-    """Memory of a block's shape that this thread has used before: fresh pages cost a product."""
+    """Return memory that this thread has used before: fresh pages cost as much as a product."""
     pool = _scratch.__dict__
     key, size = f"{block.dtype} {block.device}", block.numel()
     if key not in pool or pool[key].numel() < size:
@@ -162,7 +173,7 @@ def _scratch_like(block: Tensor) -> Tensor:
 
 
 def weighted_gram(values: Tensor, weights: Tensor) -> Tensor:
-    r""":math:`Σ_j c_{jr}\, x_j^\top x_j` for every column r of the weights, (R, d, d)."""
+    r"""Return :math:`Σ_j c_{jr}\, x_j^\top x_j` for every column r of the weights, (R, d, d)."""
     d, heads = values.shape[1], weights.shape[1]
     gram = values.new_zeros(heads, d, d)
     for start in range(0, len(values), BLOCK_ROWS):

@@ -1,4 +1,4 @@
-"""Choosing among candidates on held-out samples, then refitting on all (supplement S7.2)."""
+"""Choice among candidates by their loss on held-out samples (supplement S7.2)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ Candidate = TypeVar("Candidate")
 
 
 def splits(n_samples: int, scheme: str | int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Training and held-out sample numbers.
+    """Yield the indices of training and held-out samples.
 
     Parameters
     ----------
     n_samples : int
     scheme : "holdout" or int
-        One random held-out part of n/8 samples, or this many cross-validation folds.
+        "holdout" holds out n/8 random samples once; an int is the number of cross-validation folds.
     seed : int
 
     Examples
@@ -50,13 +50,16 @@ def select(
     scheme: str | int,
     seed: int,
 ) -> tuple[Candidate, list[dict[str, Any]]]:
-    """Return the candidate of smallest mean held-out loss, and the losses of all.
+    """Return the candidate with the smallest mean held-out loss, and the losses of all.
 
     Parameters
     ----------
+    candidates : sequence
     loss : callable
-        ``loss(candidate, train, held_out)`` fits on the training samples and returns the mean
-        loss on the others.
+        ``loss(candidate, train, held_out)`` fits to the training samples and returns the mean
+        loss on the held-out ones.
+    n_samples, scheme, seed
+        As in `splits`.
     """
     folds = list(splits(n_samples, scheme, seed))
     report: list[dict[str, Any]] = []

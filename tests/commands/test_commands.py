@@ -15,7 +15,7 @@ from pyarrow import parquet
 from typer.testing import CliRunner
 
 from diagatt import DiagAttRegressor, simulate
-from diagatt.cli import app
+from diagatt.commands.cli import app
 from diagatt.metrics import rmse
 
 
@@ -149,7 +149,7 @@ def test_interrupted_while_fitting_nothing_is_written(tmp_path):
 
 def test_help_needs_no_heavy_import():
     code = (
-        "import sys, diagatt.cli; "
+        "import sys, diagatt.commands.cli; "
         "print([m for m in ('torch', 'sklearn', 'pyarrow', 'matplotlib') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -178,6 +178,41 @@ def test_texts_with_covariates(tmp_path):
     assert page.exit_code == 0, page.output
 
 
+@pytest.mark.parametrize("preset", ["text", "keyword"])
+def test_the_language_model_reads_each_text_once_per_command(tmp_path, monkeypatch, preset):
+    from diagatt.kinds.text import rows
+
+    path, model = tmp_path / "t.csv", tmp_path / "m"
+    lines = [f"A {'superb' if i % 2 else 'dismal'} box on day {i}.,{i % 2}" for i in range(30)]
+    path.write_text("\n".join(["review,label", *lines]))
+    calls, embed = [], rows.hidden_vectors
+
+    def counted(language_model, batch, layers):
+        calls.append(len(batch))
+        return embed(language_model, batch, layers)
+
+    monkeypatch.setattr(rows, "hidden_vectors", counted)
+    monkeypatch.chdir(tmp_path)
+    columns = ("--text", "review", "--target", "label", "--preset", preset)
+    for arguments in [("fit", path, *columns, "-o", model)] + [
+        (command, model, path) for command in ("predict", "evaluate", "explain")
+    ]:
+        calls.clear()
+        done = run(*arguments)
+        assert done.exit_code == 0, (done.output, done.exception)
+        assert calls == [30], arguments[0]
+
+
+def test_one_module_is_built_per_command(folder, monkeypatch):
+    built, build = [], DiagAttRegressor.to_module
+    monkeypatch.setattr(DiagAttRegressor, "to_module", lambda self: built.append(1) or build(self))
+    monkeypatch.chdir(folder)
+    for command in ("predict", "evaluate", "explain"):
+        built.clear()
+        assert run(command, folder / "m.safetensors", folder / "cells.parquet").exit_code == 0
+        assert built == [1], command
+
+
 def test_texts_in_which_one_word_decides(tmp_path):
     path, model, out = (tmp_path / name for name in ("t.csv", "m.safetensors", "p.jsonl"))
     words = ["superb", "dismal", "lovely", "dreadful"]
@@ -194,7 +229,7 @@ def test_texts_in_which_one_word_decides(tmp_path):
     for fact in ("BlendedClassifier", "3 members", "gradient"):
         assert fact in told
     assert "fixes heads" in str(run(*asked, "--preset", "keyword", "--heads", "2").exception)
-    assert "choose text or keyword" in str(run(*asked, "--preset", "words").exception)
+    assert "choose 'text' or 'keyword'" in str(run(*asked, "--preset", "words").exception)
 
 
 def test_presets_are_for_texts(folder):
@@ -227,3 +262,20 @@ def test_images_and_their_boxes(tmp_path):
     page = run("explain", model, tmp_path / "i.csv", "-o", tmp_path / "p.html")
     assert page.exit_code == 0, page.output
     assert (tmp_path / "p.html").read_text(encoding="utf-8").count("data:image/png") >= 1
+
+
+def test_patches_that_reach_beyond_the_image_are_drawn_inside(tmp_path):
+    from PIL import Image
+
+    rng = np.random.default_rng(0)
+    for i in range(12):
+        pixels = rng.integers(0, 100 + 100 * (i % 2), (10, 13), dtype=np.uint8)
+        Image.fromarray(pixels).save(tmp_path / f"{i}.png")
+    lines = ["file,y", *(f"{i}.png,{'ab'[i % 2]}" for i in range(12))]
+    (tmp_path / "i.csv").write_text("\n".join(lines))
+    model = tmp_path / "m"
+    arguments = ("fit", tmp_path / "i.csv", "--image", "file", "--target", "y")
+    done = run(*arguments, "--solver", "likelihood", "-o", model)
+    assert done.exit_code == 0, done.output
+    page = run("explain", model, tmp_path / "i.csv", "-o", tmp_path / "p.html")
+    assert page.exit_code == 0, (page.output, page.exception)

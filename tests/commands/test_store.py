@@ -10,7 +10,7 @@ from pyarrow import csv, parquet
 from typer.testing import CliRunner
 
 from diagatt import RaggedRows
-from diagatt.cli import app, main
+from diagatt.commands.cli import app, main
 from diagatt.stores import RowStore
 
 
@@ -89,15 +89,13 @@ def test_images_with_their_paths(tmp_path):
 
 
 def test_texts_with_their_words(tmp_path, monkeypatch):
-    from diagatt import text
-
     class Letters:
         """A row a letter: quicker than a language model."""
 
         def transform(self, texts):
             return RaggedRows.from_samples([np.array([[float(ord(c))] for c in t]) for t in texts])
 
-    monkeypatch.setattr(text, "TextRows", Letters)
+    monkeypatch.setattr("diagatt.kinds.text.rows.TextRows", Letters)
     texts = [f"text {i}" for i in range(300)]
     csv.write_csv(pa.table({"words": texts, "y": range(300)}), tmp_path / "t.csv")
     done = run("store", "write", tmp_path / "s", tmp_path / "t.csv", "--text", "words")
@@ -134,7 +132,7 @@ def test_mistakes_are_one_sentence(cells, tmp_path, monkeypatch, capsys):
 
 def test_help_needs_no_torch():
     code = (
-        "import sys; from diagatt.cli import app; from typer.testing import CliRunner\n"
+        "import sys; from diagatt.commands.cli import app; from typer.testing import CliRunner\n"
         "assert CliRunner().invoke(app, ['store', 'write', '--help']).exit_code == 0\n"
         "assert not {'torch', 'pyarrow', 'sklearn'} & set(sys.modules)"
     )

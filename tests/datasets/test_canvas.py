@@ -126,7 +126,7 @@ def test_regression_is_driven_by_the_patch():
         ({"digits": (1,)}, "at least two digits"),
         ({"size": 60}, "multiples of 8, or on_grid=False"),
         ({"size": 4, "on_grid": False}, "at least 8 pixels"),
-        ({"size": ((32, 16), (8, 8))}, "a range begins above its end"),
+        ({"size": ((32, 16), (8, 8))}, "a range starts above its end"),
         ({"task": "ranking"}, "task='ranking' is unknown"),
         ({"background": "sky"}, "background='sky' is unknown"),
         ({"noise": -1.0}, "must be 0 or more"),

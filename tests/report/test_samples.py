@@ -8,7 +8,7 @@ import pytest
 from diagatt import DiagAttRegressor, GatedAttentionRegressor, PooledRegressor, RaggedRows
 from diagatt.metrics import crlr, mean_deviance, rmse
 from diagatt.report.facts import metrics, model_facts
-from diagatt.report.samples import FAR, collect
+from diagatt.report.samples import NEAR, collect
 
 
 def test_classes(reviews):
@@ -37,12 +37,12 @@ def test_numbers(two_heads):
     residual = np.abs(new.y - model.predict(new.X))
     error = rmse(new.y, model.predict(new.X))
     np.testing.assert_allclose(samples.error, residual)
-    np.testing.assert_array_equal(samples.right, residual <= FAR * error)
+    np.testing.assert_array_equal(samples.right, residual <= NEAR * error)
     np.testing.assert_allclose(samples.confidence, model.certainty(new.X).posterior.min(axis=1))
     told = {name: value for name, value, _ in metrics(model, samples)}
     assert told["RMSE"] == f"{error:.4g}"
     assert float(told["R²"]) == pytest.approx(model.score(new.X, new.y), abs=1e-3)
-    assert dict(model_facts(model, samples))["rows a sample"] == "15"
+    assert dict(model_facts(model, samples))["rows per sample"] == "15"
 
 
 def test_poisson_tells_its_deviance_and_covariates_reach_the_prediction():

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from benchmarks.cost import IterationCost
 from diagatt import RaggedRows, simulate
 from diagatt.estimators import PooledRegressor
 from diagatt.estimators import stored as stored_estimators
-from diagatt.solvers.cost import IterationCost
 from diagatt.solvers.likelihood.em import EM
 from diagatt.stores import RowStore
 from tests.models import classifier, regressor
@@ -113,12 +113,14 @@ def test_other_estimators_read_a_store_into_memory(data, store):
 
 
 def test_what_a_store_holds_is_not_given_again(data, store):
-    with pytest.raises(ValueError, match="y was given beside a RowStore, which holds its own"):
+    with pytest.raises(
+        ValueError, match="y must not be passed with a RowStore, which contains its own"
+    ):
         regressor().fit(store, data[1])
-    with pytest.raises(ValueError, match="sample_weight was given beside a RowStore"):
+    with pytest.raises(ValueError, match="sample_weight must not be passed with a RowStore"):
         regressor().fit(store, sample_weight=np.ones(N))
     model = regressor(solver="likelihood", random_state=0).fit(store)
-    with pytest.raises(ValueError, match="covariates were given beside a RowStore"):
+    with pytest.raises(ValueError, match="covariates must not be passed with a RowStore"):
         model.predict(store, covariates=np.ones((N, 1)))
 
 

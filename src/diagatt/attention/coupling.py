@@ -12,9 +12,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from diagatt.segments import sample_of_row
+from diagatt.segments import row_positions, sample_of_row
 
-# Joint assignments a sample: 20 rows each for two heads, 10 for three.
+# Joint assignments per sample: 20 rows each for two heads, 10 for three.
 MOST_ASSIGNMENTS = 1000
 MOST_CANDIDATES = 20
 # Padded scores may take this many times the memory of the scores; beyond, rows are sorted.
@@ -22,19 +22,19 @@ MOST_PADDING = 4
 
 
 def n_candidates(n_heads: int) -> int:
-    """Rows a head that take part in the joint distribution; at least one more than heads."""
+    """Return how many rows per head take part in the joint distribution; more than heads."""
     return max(min(MOST_CANDIDATES, int(MOST_ASSIGNMENTS ** (1 / n_heads) + 1e-9)), n_heads + 1)
 
 
 def top_candidates(scores: Tensor, offsets: Tensor, K: int) -> tuple[Tensor, Tensor]:
-    """Best K rows of every sample and head.
+    """Return the best K rows of every sample and head.
 
     Returns
     -------
     best : tensor of shape (n, R, K)
         Scores; −∞ where a sample has fewer than K rows.
     rows : tensor of shape (n, R, K)
-        Packed row numbers; of the sample's first row where there is none.
+        Indices of packed rows; that of the sample's first row where there is none.
     """
     n, R = len(offsets) - 1, scores.shape[1]
     lengths = offsets.diff()
@@ -45,7 +45,7 @@ def top_candidates(scores: Tensor, offsets: Tensor, K: int) -> tuple[Tensor, Ten
         return _top_candidates_by_sorting(scores, offsets, min(K, longest))
     else:
         sample = sample_of_row(offsets)
-        place = torch.arange(len(scores), device=scores.device) - offsets[:-1][sample]
+        place = row_positions(offsets)
         dense = scores.new_full((n, longest, R), -torch.inf)
         dense = dense.index_put((sample, place), scores)
     best, place = dense.permute(0, 2, 1).topk(min(K, longest), dim=2)  # (n, R, K)
@@ -56,7 +56,7 @@ def top_candidates(scores: Tensor, offsets: Tensor, K: int) -> tuple[Tensor, Ten
 def _top_candidates_by_sorting(scores: Tensor, offsets: Tensor, K: int) -> tuple[Tensor, Tensor]:
     n, R = len(offsets) - 1, scores.shape[1]
     sample = sample_of_row(offsets)
-    place = torch.arange(len(scores), device=scores.device) - offsets[:-1][sample]
+    place = row_positions(offsets)
     among_best = place < K
     line, column = sample[among_best], place[among_best]
     best = scores.new_full((n, R, K), -torch.inf)
@@ -71,7 +71,7 @@ def _top_candidates_by_sorting(scores: Tensor, offsets: Tensor, K: int) -> tuple
 
 
 def joint_log_weights(best: Tensor, rows: Tensor, distinct: bool = True) -> Tensor:
-    """Unnormalized log P of every assignment of candidates to heads, (n, K, …, K), R axes."""
+    """Return the unnormalized log P of assignments of candidates to heads, (n, K, …, K), R axes."""
     n, R, _ = best.shape
     total = best.new_zeros((n,) + (1,) * R)
     for k in range(R):
@@ -96,7 +96,7 @@ def head_marginal(joint: Tensor, k: int) -> Tensor:
 
 
 def coupled_attention(scores: Tensor, offsets: Tensor) -> Tensor:
-    """Posterior of each head's row when rows are distinct, (N, R); columns sum to 1 in a sample.
+    """Return the posterior of each head's row when rows are distinct, (N, R); columns sum to 1.
 
     Every sample needs at least R rows.
 
@@ -121,7 +121,7 @@ def coupled_attention(scores: Tensor, offsets: Tensor) -> Tensor:
 
 
 def distinct_argmax(weights: Tensor, offsets: Tensor) -> Tensor:
-    """Distinct rows, one a head, of largest product of weights, (N, R) → (n, R), from 0.
+    """Return distinct rows, one per head, of largest product of weights, (N, R) → (n, R).
 
     Examples
     --------

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from diagatt.attention.module import AttentionModule
-from diagatt.segments import sample_of_row
+from diagatt.segments import row_positions, sample_of_row
 
 # p×p matrices per head that one gradient keeps at a time: scores, weights, and a gradient of each.
 KEPT_MATRICES = 4
@@ -121,9 +121,8 @@ class StandardAttention(AttentionModule):
         if bool((lengths == self.n_rows).all()):
             return values.reshape(len(lengths), self.n_rows, -1)
         sample = sample_of_row(offsets)
-        position = torch.arange(len(values), device=values.device) - offsets[:-1][sample]
         result = values.new_zeros(len(lengths), self.n_rows, values.shape[1])
-        result[sample, position] = values
+        result[sample, row_positions(offsets)] = values
         return result
 
     def attention(self, padded: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -14,28 +14,29 @@ def explain(
     model: options.Model,
     data: options.Data,
     output: options.Output = Path("page.html"),
-    title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
 ) -> None:
     """Write one page that shows which rows decided: open it in any browser, no network needed.
 
     Example: `diagatt explain m.safetensors reviews.csv -o page.html`
     """
-    from diagatt.commands.inputs import read_inputs
-    from diagatt.commands.models import load_model
+    from diagatt.kinds.answers import answer
+    from diagatt.kinds.files import load_model, read_inputs
     from diagatt.report import write_page
 
     fitted, columns = load_model(model)
-    inputs = read_inputs(data, columns).in_memory()
-    estimator, X, shown = _shown(fitted, inputs)
+    inputs = read_inputs(data, columns)
+    inputs = inputs.kind.in_memory(inputs)
+    answers = answer(fitted, inputs.X, inputs.covariates)
     write_page(
         output,
-        estimator,
-        X,
+        answers.estimator,
+        answers.rows,
         inputs.y,
         ids=inputs.ids,
         title=title or f"{data.name}: which rows decided?",
         covariates=inputs.covariates,
-        **shown,
+        **inputs.kind.drawing(answers.prepared),
     )
     size = output.stat().st_size / 2**20
     typer.echo(f"wrote {output}: {len(inputs)} samples, {size:.1f} MB")
@@ -49,46 +50,29 @@ def info(model: options.Model) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from diagatt.commands.models import load_model
+    from diagatt.kinds.files import load_model
 
     fitted, columns = load_model(model)
     inner = getattr(fitted, "estimator_", fitted)
     members = getattr(inner, "members_", [inner])
     blend = f" of {len(members)} members" if len(members) > 1 else ""
 
-    def of_members(name: str) -> str:
+    def joined(name: str) -> str:
         return ", ".join(dict.fromkeys(str(getattr(member, name, "–")) for member in members))
 
     facts = {
         "model": type(fitted).__name__,
         "estimator": type(inner).__name__ + blend,
-        "heads": of_members("n_heads_"),
-        "features": getattr(inner, "n_features_in_", "–"),
-        "samples": of_members("n_samples_"),
-        "solver": of_members("solver_"),
+        "heads": joined("n_heads_"),
+        "features": str(getattr(inner, "n_features_in_", "–")),
+        "samples": joined("n_samples_"),
+        "solver": joined("solver_"),
         "classes": ", ".join(str(c) for c in getattr(inner, "classes_", [])) or "–",
     }
-    facts |= {f"--{k}": v for k, v in columns.asdict().items() if v}
+    for name, value in columns.to_json().items():
+        if value:
+            facts[f"--{name}"] = value if isinstance(value, str) else ", ".join(value)
     table = Table("", str(model), show_lines=False)
-    for name, value in facts.items():
-        table.add_row(name, ", ".join(value) if isinstance(value, list) else str(value))
+    for name, fact in facts.items():
+        table.add_row(name, fact)
     Console().print(table)
-
-
-def _shown(model: Any, inputs: Any) -> tuple[Any, Any, dict[str, Any]]:
-    """Estimator, rows, and what the page draws them on."""
-    if inputs.kind == "text":
-        embedded = model.embed(inputs.X)
-        spans = [embedded.spans_of(i) for i in range(len(embedded))]
-        return model.estimator_, embedded.rows, {"texts": embedded.texts, "spans": spans}
-    if inputs.kind == "image":
-        from diagatt.images import read_image
-
-        images = [read_image(path) for path in inputs.X]
-        side = model.patches_.patch_size
-        boxes = []
-        for image in images:
-            corners = model.patches_.corners(image.shape[:2])
-            boxes.append([(top, left, *side) for top, left in corners.tolist()])
-        return model.estimator_, model.rows(inputs.X), {"images": images, "boxes": boxes}
-    return model, inputs.X, {}

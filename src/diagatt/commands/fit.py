@@ -3,44 +3,36 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from diagatt.commands import options
+
+# Whole numbers with more different values than this are a count, not classes.
+MAX_CLASSES = 20
 
 
 def fit(
     data: options.Data,
     output: options.Output = Path("model.safetensors"),
     target: options.Target = None,
-    text: options.Text = None,
-    image: options.Image = None,
-    rows: options.Rows = None,
-    sample: options.Sample = None,
     covariates: options.Covariates = "",
     family: Annotated[
-        str,
-        typer.Option(help="auto, gaussian, poisson, gamma, bernoulli or multinomial."),
+        str, typer.Option(help="auto, gaussian, poisson, gamma, bernoulli or multinomial.")
     ] = "auto",
-    heads: Annotated[str, typer.Option(help="Rows of interest a sample, or auto.")] = "1",
+    heads: Annotated[str, typer.Option(help="Rows of interest per sample, or auto.")] = "1",
     solver: Annotated[str, typer.Option(help="auto, likelihood or gradient.")] = "auto",
-    preset: Annotated[
-        str, typer.Option(help="Of texts: text (their tone) or keyword (one word decides).")
-    ] = "text",
     split: Annotated[
-        float, typer.Option(min=0.0, max=0.9, help="Part held out to see how good the model is.")
+        float, typer.Option(min=0.0, max=0.9, help="Share held out to see how good the model is.")
     ] = 0.0,
-    seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
-    patch: Annotated[int, typer.Option(min=1, help="Side of the patches of images.")] = 8,
-    stride: Annotated[
-        int | None, typer.Option(min=1, help="Step from patch to patch; its side by default.")
-    ] = None,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     memory: options.Memory = 1024,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="Of a store: where the state is kept; beside the output by default."),
+        typer.Option(help="Checkpoint file (stores only); default: next to the output."),
     ] = None,
+    **asked: Any,
 ) -> None:
     """Fit a model to samples and write it to one file.
 
@@ -55,45 +47,71 @@ def fit(
 
     `diagatt fit cells.parquet --rows cells --target age --covariates sex,batch --split 0.2`
 
-    A folder that `diagatt store write` made is fitted in bounded memory, by one process or many;
-    killed, the same command goes on:
+    A folder that `diagatt store write` made is fitted in bounded memory, by one process or many.
+    If it is killed, the same command continues:
 
     `diagatt fit store/ -o m.safetensors --memory 512`
 
     `torchrun --nproc-per-node 4 --max-restarts 3 -m diagatt fit store/ -o m.safetensors`
     """
-    import numpy as np
     from rich.console import Console
 
-    from diagatt.commands.inputs import Columns, read_inputs
-    from diagatt.commands.models import Choice, new_model, save_model
-    from diagatt.commands.scores import extra, scores
+    from diagatt.commands.predict import scores
+    from diagatt.distributed import joined
+    from diagatt.kinds.files import read_inputs, save_model
 
-    number = heads if heads == "auto" else _whole(heads)
-    choice = Choice(family, number, solver, seed, patch, stride, preset)
-    if data.is_dir():
-        from diagatt.commands.stored import fit_store
+    given = {"n_heads": _heads(heads), "family": family, "solver": solver}
+    defaults = {"n_heads": 1, "family": "auto", "solver": "auto"}
+    changed = {name: value for name, value in given.items() if value != defaults[name]}
+    columns = options.columns(asked, target, covariates)
+    with joined() as group:
+        console = Console(highlight=False, quiet=group.rank > 0)
+        inputs = read_inputs(data, columns, need_target=True, memory=memory)
+        kind = inputs.kind
+        train, held_out = kind.split(inputs, split, seed)
+        classes = _are_classes(train.y, family)
+        own = options.settings(asked, kind)
+        model = kind.model(classes, len(train), changed, seed, **own)
+        processes = f", {group.size} processes" if group.size > 1 else ""
+        console.print(f"{type(model).__name__}: {len(train)} samples from {data}{processes}")
+        if kind.in_passes:
+            state = checkpoint or output.with_name(output.name + ".checkpoint")
+            before = _version(state)
+            model.set_params(checkpoint=str(state), verbose=group.rank == 0)
+        kind.fit(model, train)
+        if group.rank > 0:
+            return
+        if kind.in_passes:
+            model.set_params(checkpoint=None)
+        save_model(model, output, inputs.columns)
+        if kind.in_passes and _version(state) != before:  # this fit wrote it
+            state.unlink()
+        if held_out is not None:
+            said = ", ".join(f"{name} {x:.4f}" for name, x in scores(model, held_out).items())
+            console.print(f"on {len(held_out)} samples held out: {said}")
+        console.print(f"wrote {output}")
 
-        fit_store(data, output, choice, split, memory, checkpoint)
-        return
-    console = Console(highlight=False)
-    columns = Columns(rows, sample, text, image, target, options.names(covariates))
-    inputs = read_inputs(data, columns, need_target=True)
-    order = np.random.default_rng(seed).permutation(len(inputs))
-    held = order[: round(split * len(inputs))]
-    train = inputs.take(np.sort(order[len(held) :])) if len(held) else inputs
-    model = new_model(train, choice)
-    console.print(f"{type(model).__name__}: {len(train)} samples from {data}")
-    model.fit(train.X, train.y, **extra(train))
-    save_model(model, output, inputs.columns)
-    if len(held):
-        found = scores(model, inputs.take(np.sort(held)))
-        said = ", ".join(f"{name} {value:.4f}" for name, value in found.items())
-        console.print(f"on {len(held)} samples held out: {said}")
-    console.print(f"wrote {output}")
 
-
-def _whole(heads: str) -> int:
+def _heads(heads: str) -> int | str:
+    if heads == "auto":
+        return heads
     if not heads.isdigit() or int(heads) < 1:
         raise ValueError(f"--heads must be a positive whole number or auto, got {heads!r}.")
     return int(heads)
+
+
+def _are_classes(y: Any, family: str) -> bool:
+    """Take words, truth values and few whole numbers as classes, unless a family is given."""
+    import numpy as np
+
+    from diagatt.families import get_family
+
+    if family != "auto":
+        return get_family(family).classifies
+    return y.dtype.kind in "OUSb" or (y.dtype.kind in "iu" and len(np.unique(y)) <= MAX_CLASSES)
+
+
+def _version(path: Path) -> tuple[int, int] | None:
+    """Return what changes when a file is written anew; None if it is not there."""
+    found = path.stat() if path.exists() else None
+    return None if found is None else (found.st_ino, found.st_mtime_ns)

@@ -1,11 +1,16 @@
-"""Options that several commands share."""
+"""Options that several commands share, and those that the kinds of input add."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from functools import update_wrapper
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from diagatt.kinds import KINDS, Columns, Kind, Option
 
 Data = Annotated[
     Path, typer.Argument(help="Samples: CSV, TSV, JSONL, Parquet, Feather, NPZ, or a store.")
@@ -15,21 +20,60 @@ Memory = Annotated[
 ]
 Model = Annotated[Path, typer.Argument(help="A model that `diagatt fit` wrote.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="File to write.")]
-Text = Annotated[str | None, typer.Option(help="Column of texts.", metavar="COLUMN")]
-Image = Annotated[str | None, typer.Option(help="Column of image paths.", metavar="COLUMN")]
-Rows = Annotated[
-    str | None, typer.Option(help="Column that holds a list of rows.", metavar="COLUMN")
-]
-Sample = Annotated[
-    str | None,
-    typer.Option(help="Column of sample ids in a table with one line a row.", metavar="COLUMN"),
-]
 Target = Annotated[str | None, typer.Option(help="Column of responses.", metavar="COLUMN")]
 Covariates = Annotated[
     str, typer.Option(help="Columns of covariates, separated by commas.", metavar="A,B")
 ]
 
 
-def names(listed: str) -> tuple[str, ...]:
-    """Names separated by commas."""
-    return tuple(name.strip() for name in listed.split(",") if name.strip())
+class WithKinds:
+    """A command whose ``**asked`` are the options of all kinds that are registered when it runs.
+
+    With `makes_rows`, settings that have nothing to do with making rows are left out.
+    """
+
+    def __init__(self, command: Callable, makes_rows: bool = False) -> None:
+        update_wrapper(self, command)
+        self.command, self.makes_rows = command, makes_rows
+
+    def __call__(self, **arguments: Any) -> None:
+        """Run the command."""
+        self.command(**arguments)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        (first, *others, _) = inspect.signature(self.command, eval_str=True).parameters.values()
+        columns = [_parameter(o, metavar="COLUMN") for k in KINDS.values() for o in k.columns]
+        settings = [o for k in KINDS.values() for o in k.settings]
+        chosen = [_parameter(o) for o in settings if o.makes_rows or not self.makes_rows]
+        parameters = [first, *columns, *others, *chosen]
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        return inspect.Signature([p.replace(kind=keyword) for p in parameters])
+
+
+def _parameter(option: Option, metavar: str | None = None) -> inspect.Parameter:
+    info = typer.Option(help=option.help, min=option.min, metavar=metavar)
+    annotation: Any = Annotated[option.type, info]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(option.name, keyword, default=option.default, annotation=annotation)
+
+
+def columns(asked: dict[str, Any], target: str | None, covariates: str) -> Columns:
+    """Return the columns that were named; covariates are separated by commas."""
+    known = [option.name for kind in KINDS.values() for option in kind.columns]
+    named = {name: asked[name] for name in known if asked.get(name)}
+    listed = tuple(name.strip() for name in covariates.split(",") if name.strip())
+    return Columns(named, target, listed)
+
+
+def settings(asked: dict[str, Any], kind: Kind) -> dict[str, Any]:
+    """Return the settings of a kind; refuse those of other kinds unless they are defaults."""
+    for other in KINDS.values():
+        for option in other.settings:
+            value = asked.get(option.name, option.default)
+            if other is not kind and value != option.default:
+                raise ValueError(
+                    f"--{option.name} {value} is for {other.name}s: name their column with "
+                    f"--{other.columns[0].name}."
+                )
+    return {o.name: asked[o.name] for o in kind.settings if o.name in asked}

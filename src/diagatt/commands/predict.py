@@ -5,11 +5,18 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from diagatt.commands import options
+
+if TYPE_CHECKING:
+    from diagatt.kinds import Inputs, Kind
+    from diagatt.kinds.answers import Answers
+
+STAMP = b"diagatt"  # key in the metadata of a part: what it was computed from
+WRITTEN = "_written.json"  # names of the parts of a folder; readers of Parquet pass over it
 
 
 def predict(
@@ -20,28 +27,26 @@ def predict(
 ) -> None:
     """Predict new samples, and say which rows decided.
 
-    The columns are those the model was fitted to; a response is not needed. Written are the
+    The columns are those the model was fitted to; a response is not needed. The output lists each
     sample, its prediction, class probabilities if there are classes, and for every head the row
-    of interest with its weight (of texts the word and its characters, of images the box). CSV,
-    JSONL or Parquet, by the ending of the output. Of a store, the output is a folder of Parquet
-    files, one a shard; under `torchrun` the processes share the shards.
+    of interest with its weight (for texts the word and its characters, for images the box) as CSV,
+    JSONL or Parquet, by its ending. For a store, it is a folder of Parquet files, one per shard;
+    under `torchrun` the processes share the shards.
 
     Example: `diagatt predict m.safetensors new.csv -o predictions.csv`
     """
-    from diagatt.commands.inputs import read_inputs
-    from diagatt.commands.models import load_model
+    from diagatt.kinds.answers import answer
+    from diagatt.kinds.files import load_model, read_inputs
 
-    if data.is_dir():
-        from diagatt.commands.stored import predict_store
-
-        folder = Path("predictions") if output == Path("predictions.csv") else output
-        typer.echo(f"wrote {folder}: {predict_store(model, data, folder, memory)} samples")
-        return
     fitted, columns = load_model(model)
-    inputs = read_inputs(data, columns)
-    lines = _lines(fitted, inputs)
-    _write(output, lines)
-    typer.echo(f"wrote {output}: {len(lines)} samples")
+    inputs = read_inputs(data, columns, memory=memory)
+    if inputs.kind.in_passes:
+        output = Path("predictions") if output == Path("predictions.csv") else output
+        predict_parts(model, fitted, inputs, output)
+    else:
+        answers = answer(fitted, inputs.X, inputs.covariates)
+        _write(output, _columns(answers, inputs.kind, inputs.ids))
+    typer.echo(f"wrote {output}: {len(inputs)} samples")
 
 
 def evaluate(
@@ -58,10 +63,8 @@ def evaluate(
     from rich.console import Console
     from rich.table import Table
 
-    from diagatt.commands.inputs import read_inputs
-    from diagatt.commands.models import load_model
-    from diagatt.commands.scores import scores
     from diagatt.files import write_atomically
+    from diagatt.kinds.files import load_model, read_inputs
 
     fitted, columns = load_model(model)
     found = scores(fitted, inputs := read_inputs(data, columns, need_target=True))
@@ -74,55 +77,117 @@ def evaluate(
         write_atomically(output, (json.dumps(content, indent=1) + "\n").encode())
 
 
-def _lines(model: Any, inputs: Any) -> list[dict[str, Any]]:
-    from diagatt.commands.scores import extra
+def scores(model: Any, inputs: Inputs) -> dict[str, float]:
+    """Return accuracy and cross-entropy of classes, or RMSE and R² of numbers."""
+    import numpy as np
+    from sklearn.metrics import log_loss, r2_score
 
-    predicted = model.predict(inputs.X, **extra(inputs))
-    located = model.locate(inputs.X)
-    proba = (
-        model.predict_proba(inputs.X, **extra(inputs)) if hasattr(model, "predict_proba") else None
-    )
-    boxes = model.boxes(inputs.X) if inputs.kind == "image" else None
-    weights = model.attention(inputs.X) if inputs.kind == "rows" else None
-    lines = []
-    for i, name in enumerate(inputs.ids):
-        line: dict[str, Any] = {"sample": name, "prediction": _plain(predicted[i])}
-        if proba is not None:
-            pairs = zip(model.classes_, proba[i], strict=True)
-            line |= {f"probability_{label}": float(p) for label, p in pairs}
-        for r, found in enumerate(located[i]):
-            if inputs.kind == "text":
-                parts = {"word": found.word, "start": found.start, "stop": found.stop}
-                line |= {f"head{r}_{k}": v for k, v in parts.items()}
-                line[f"head{r}_weight"] = found.weight
-                continue
-            line[f"head{r}_row"] = int(found)
-            if weights is not None:
-                line[f"head{r}_weight"] = float(weights[i][found, r])
-            if boxes is not None:
-                corners = zip(("top", "left", "bottom", "right"), boxes[i, r], strict=True)
-                line |= {f"head{r}_{k}": int(v) for k, v in corners}
-        lines.append(line)
-    return lines
+    from diagatt.metrics import accuracy, rmse
+
+    y = np.asarray(inputs.y)
+    given = {} if inputs.covariates is None else {"covariates": inputs.covariates}
+    if hasattr(model, "predict_proba"):
+        unknown = np.setdiff1d(y, model.classes_)
+        if len(unknown):
+            raise ValueError(f"the model does not know class {unknown[0]!r}.")
+        probability = model.predict_proba(inputs.X, **given)
+        predicted = model.classes_[probability.argmax(axis=1)]
+        loss = log_loss(y, probability, labels=model.classes_)
+        return {"accuracy": accuracy(y, predicted), "cross-entropy": float(loss)}
+    predicted = model.predict(inputs.X, **given)
+    found = {"RMSE": rmse(y, predicted)}
+    return found if len(inputs) < 2 else found | {"R²": float(r2_score(y, predicted))}
 
 
-def _plain(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else value
+def predict_parts(model: Path, fitted: Any, inputs: Inputs, folder: Path) -> None:
+    """Predict a store shard by shard; write ``part-00000.parquet``, … into a folder.
+
+    A part that this model wrote for this shard before is not computed again. Parts of an earlier,
+    larger store are removed; a folder with any other file is refused.
+    """
+    import hashlib
+
+    from diagatt.distributed import joined
+    from diagatt.kinds.answers import answer
+
+    if folder.suffix in (".csv", ".jsonl", ".parquet"):
+        raise ValueError(f"{folder}: predictions of a store are a folder of parts; name a folder.")
+    store, by_model = inputs.X, hashlib.sha256(model.read_bytes()).hexdigest()
+    paths = [folder / f"part-{k:05d}.parquet" for k in range(len(store.shards))]
+    stamps = [f"{by_model} {shard.sha256}" for shard in store.shards]
+    with joined() as group:
+        if group.rank == 0:
+            _prepare_folder(folder, [path.name for path in paths])
+        group.share(b"ready")  # nobody writes before the folder has been looked at
+        own = range(group.rank, len(paths), group.size)
+        for part in store.parts([k for k in own if _stamp(paths[k]) != stamps[k]]):
+            answers = answer(fitted, part.X, part.covariates)
+            ids = range(part.start, part.start + len(part))
+            payload = {name: part.payload(name) for name in part.columns}
+            columns = _columns(answers, inputs.kind, ids) | payload
+            _write(paths[part.shard], columns, {STAMP: stamps[part.shard]})
 
 
-def _write(path: Path, lines: list[dict[str, Any]]) -> None:
+def _prepare_folder(folder: Path, names: list[str]) -> None:
+    """Note which parts will be written and remove earlier ones; refuse files of others."""
+    from diagatt.files import remove_strays, write_atomically
+
+    folder.mkdir(parents=True, exist_ok=True)
+    manifest = folder / WRITTEN
+    before = json.loads(manifest.read_text())["parts"] if manifest.exists() else []
+    for name in before:
+        remove_strays(folder / name)  # of writers that were killed
+    foreign = {path.name for path in folder.iterdir()} - {WRITTEN, *before}
+    if foreign:
+        raise ValueError(
+            f"{folder} holds {min(foreign)}, which diagatt predict did not write: name a new or "
+            "empty folder."
+        )
+    for name in set(before) - set(names):
+        (folder / name).unlink(missing_ok=True)
+    if before != names:
+        write_atomically(manifest, json.dumps({"parts": names}).encode())
+
+
+def _stamp(path: Path) -> str | None:
+    """Return what a part was computed from; None if it is not there or cannot be read."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        return (parquet.read_metadata(path).metadata or {}).get(STAMP, b"").decode()
+    except (OSError, pa.ArrowInvalid):
+        return None
+
+
+def _columns(answers: Answers, kind: Kind, ids: Any) -> dict[str, Any]:
+    """Return the columns of a prediction: sample, answer, probabilities, and where heads looked."""
+    columns = {"sample": ids, "prediction": answers.prediction}
+    if answers.probability is not None:
+        classes = answers.estimator.classes_
+        columns |= {f"probability_{c}": answers.probability[:, k] for k, c in enumerate(classes)}
+    for head in range(answers.located.shape[1]):
+        places = kind.places(answers, head)
+        columns |= {f"head{head}_{name}": column for name, column in places.items()}
+    return columns
+
+
+def _write(path: Path, columns: dict[str, Any], metadata: dict[bytes, str] | None = None) -> None:
+    """Write columns as CSV, JSONL or Parquet, whole or not at all."""
     import pyarrow as pa
     from pyarrow import csv, parquet
 
     from diagatt.files import write_atomically
 
-    out = io.BytesIO()
+    lists = {n: c.tolist() if hasattr(c, "tolist") else list(c) for n, c in columns.items()}
+    table, out = pa.table(lists).replace_schema_metadata(metadata), io.BytesIO()
     if path.suffix == ".csv":
-        csv.write_csv(pa.Table.from_pylist(lines), out)
+        csv.write_csv(table, out)
     elif path.suffix == ".parquet":
-        parquet.write_table(pa.Table.from_pylist(lines), out)
+        parquet.write_table(table, out)
     elif path.suffix == ".jsonl":
-        out.write("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode())
+        lines = (json.dumps(line, ensure_ascii=False) + "\n" for line in table.to_pylist())
+        out.write("".join(lines).encode())
     else:
         raise ValueError(f"{path}: predictions are written as .csv, .jsonl or .parquet.")
     write_atomically(path, out.getvalue())

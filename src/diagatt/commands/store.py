@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ import typer
 from diagatt.commands import options
 
 if TYPE_CHECKING:
+    from diagatt.kinds import Inputs
     from diagatt.stores import RowStore
 
 app = typer.Typer(no_args_is_help=True, help="Keep samples in a folder of verified shards.")
@@ -19,21 +21,15 @@ Store = Annotated[Path, typer.Argument(help="A store that `diagatt store write` 
 
 
 @app.command()
+@partial(options.WithKinds, makes_rows=True)
 def write(
     out: Annotated[Path, typer.Argument(help="Folder to make.")],
     data: options.Data,
     target: options.Target = None,
-    text: options.Text = None,
-    image: options.Image = None,
-    rows: options.Rows = None,
-    sample: options.Sample = None,
     covariates: options.Covariates = "",
-    patch: Annotated[int, typer.Option(min=1, help="Side of the patches of images.")] = 8,
-    stride: Annotated[
-        int | None, typer.Option(min=1, help="Step from patch to patch; its side by default.")
-    ] = None,
     shard_mib: Annotated[float, typer.Option(help="Size of a shard in MiB.")] = 64,
     overwrite: Annotated[bool, typer.Option(help="Replace a store that is there.")] = False,
+    **asked: Any,
 ) -> None:
     """Write samples to a store; texts and images become rows on the way.
 
@@ -43,19 +39,21 @@ def write(
 
     `diagatt store write cells cells.parquet --rows cells --target age --shard-mib 256`
     """
-    from diagatt.commands.inputs import Columns, read_inputs
+    from diagatt.kinds.files import read_inputs
     from diagatt.stores import RowStore
 
-    columns = Columns(rows, sample, text, image, target, options.names(covariates))
+    columns = options.columns(asked, target, covariates)
     inputs = read_inputs(data, columns, need_target=target is not None)
-    cutting: dict[str, Any] = {"shard_mib": shard_mib, "overwrite": overwrite}
-    if inputs.kind == "rows":
-        kept: dict[str, Any] = {"id": inputs.ids} if sample else {}
-        store = RowStore.from_rows(
-            out, inputs.X, inputs.y, covariates=inputs.covariates, **kept, **cutting
-        )
+    kind = inputs.kind
+    if kind.in_passes:
+        raise ValueError(f"{data} is a store already.")
+    transformer = kind.transformer(inputs.X, **options.settings(asked, kind))
+    given: dict[str, Any] = {"shard_mib": shard_mib, "overwrite": overwrite}
+    if transformer is None:
+        given |= {"id": inputs.ids} if "sample" in columns.asked else {}
+        store = RowStore.from_rows(out, inputs.X, inputs.y, covariates=inputs.covariates, **given)
     else:
-        store = _transformed(out, inputs, patch, stride, cutting)
+        store = _transformed(out, inputs, transformer, given)
     typer.echo(f"wrote {out}: {len(store)} samples in {_shards(store)}")
 
 
@@ -89,23 +87,12 @@ def check(path: Store) -> None:
     typer.echo(f"{path} is sound: {_shards(store)}, {store.nbytes / 2**20:.1f} MiB")
 
 
-def _transformed(
-    out: Path, inputs: Any, patch: int, stride: int | None, cutting: dict[str, Any]
-) -> RowStore:
-    """Texts or images through their transformer, chunk by chunk."""
+def _transformed(out: Path, inputs: Inputs, transformer: Any, given: dict[str, Any]) -> RowStore:
+    """Send the inputs through their transformer, chunk by chunk."""
     from diagatt.progress import progress_bar
     from diagatt.stores import RowStore
 
-    transformer: Any
-    if inputs.kind == "text":
-        from diagatt.text import TextRows
-
-        transformer, payload = TextRows(), "text"
-    else:
-        from diagatt.images import PatchRows
-
-        transformer, payload = PatchRows(patch, stride, padding="edge").fit(inputs.X[:1]), "path"
-
+    payload = inputs.kind.payload
     with progress_bar(f"reading {payload}s", len(inputs), shown=True) as advance:
 
         def counted() -> Iterator[Any]:
@@ -113,16 +100,8 @@ def _transformed(
                 yield item
                 advance()
 
-        return RowStore.from_transformer(
-            out,
-            transformer,
-            counted(),
-            inputs.y,
-            covariates=inputs.covariates,
-            chunk=256,
-            payload=payload,
-            **cutting,
-        )
+        given |= {"covariates": inputs.covariates, "chunk": 256, "payload": payload}
+        return RowStore.from_transformer(out, transformer, counted(), inputs.y, **given)
 
 
 def _shards(store: RowStore) -> str:
@@ -132,10 +111,11 @@ def _shards(store: RowStore) -> str:
 def _facts(store: RowStore) -> dict[str, str]:
     shards = store.shards
     largest = max(info.bytes for info in shards) / 2**20
+    lengths = f"{min(i.shortest for i in shards)} to {max(i.longest for i in shards)}"
     return {
         "samples": f"{store.n_samples:,}",
         "rows": f"{store.n_rows:,}",
-        "rows a sample": f"{min(i.shortest for i in shards)} to {max(i.longest for i in shards)}",
+        "rows per sample": lengths,
         "features": f"{store.n_features} ({store.dtype})",
         "size": f"{store.nbytes / 2**20:,.1f} MiB",
         "shards": f"{len(shards)}, the largest {largest:,.1f} MiB",
@@ -148,7 +128,7 @@ def _facts(store: RowStore) -> dict[str, str]:
 
 
 def _response(store: RowStore) -> str:
-    """Mean, deviation and range of numbers; classes with their counts."""
+    """Describe numbers by mean, deviation and range, and classes by their counts."""
     import numpy as np
 
     y = store.responses()

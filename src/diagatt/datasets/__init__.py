@@ -1,4 +1,4 @@
-"""Data sets to try the library on: real ones by path or checked download, and made ones."""
+"""Data sets for trying the library: real ones (by path or verified download) and made-up ones."""
 
 from diagatt.datasets.canvas import DigitCanvas, digit_canvas
 from diagatt.datasets.keywords import keyword_sentiment

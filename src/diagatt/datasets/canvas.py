@@ -1,4 +1,4 @@
-"""Handwritten digits at unknown places on large canvases: the row of interest is known exactly."""
+"""Handwritten digits at random places on large canvases: the true row of interest is known."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.ndimage import gaussian_filter
 
 __all__ = ["DigitCanvas", "digit_canvas"]
 
@@ -22,15 +23,15 @@ class DigitCanvas:
     Attributes
     ----------
     images : array of shape (n, H, W), or list of n arrays, float32
-        One array if all canvases have one size.
+        One array if all canvases have the same size.
     y : array of shape (n,)
-        The digit (classification), or a value driven by the digit's pixels (regression).
+        The digit (classification), or a number that depends on its pixels (regression).
     corners : array of shape (n, 2)
         Pixel (line, column) of the digit's top left corner.
     digits : array of shape (n,)
-        Which digit stands there.
+        The digit.
     sources : array of shape (n,)
-        Its number in scikit-learn's data set; training and test share none.
+        Its index in scikit-learn's data set; training and test images share none.
     coefficient : array of shape (8, 8) or None
         B of the regression task.
     """
@@ -44,24 +45,24 @@ class DigitCanvas:
 
     @property
     def boxes(self) -> np.ndarray:
-        """The digits' squares, (n, 4): top, left, bottom, right; bottom and right exclusive."""
+        """Boxes of the digits, (n, 4): top, left, bottom, right; bottom and right exclusive."""
         return np.hstack([self.corners, self.corners + SIDE])
 
     def true_rows(self, patches: Any, share: float = 1.0) -> list[np.ndarray]:
-        r"""Rows of interest of every image, for the rows that `patches` makes.
+        r"""Return the rows of interest of every image, for the rows that `patches` makes.
 
         With ``o_j`` the number of pixels that patch j shares with the digit's 8×8 square,
 
         .. math:: S_i = \{ j : o_j ≥ \text{share} · \max_k o_k \}.
 
-        For 8×8 patches on the grid this is the one patch that holds the digit. Off the grid it
+        For 8×8 patches on the grid this is the one patch that contains the digit. Off the grid it
         is the patch nearest to the digit, or several if they are equally near.
 
         Parameters
         ----------
         patches : PatchRows
         share : float
-            Below 1, patches that hold nearly as much of the digit count too.
+            Below 1, patches that contain nearly as much of the digit count, too.
         """
         truth = []
         for image, corner in zip(self.images, self.corners, strict=True):
@@ -72,7 +73,7 @@ class DigitCanvas:
         return truth
 
     def hit_rate(self, patches: Any, located: Any, share: float = 1.0) -> float:
-        """Share of images where a located row is one of `true_rows`; on the grid the CRLR.
+        """Return the share of images with a located row in `true_rows`; on the grid, the CRLR.
 
         Parameters
         ----------
@@ -99,32 +100,32 @@ def digit_canvas(
     on_grid: bool = True,
     seed: int = 0,
 ) -> tuple[DigitCanvas, DigitCanvas]:
-    r"""Training and test images: one real handwritten digit each, somewhere on a canvas.
+    r"""Return training and test images with one handwritten digit each, somewhere on a canvas.
 
-    The background covers the whole canvas; the digit (scikit-learn's 8×8 digits, ink from 0 to 1)
-    is added to it. A third of the handwritten digits of each kind is set aside for the test
-    images before anything is placed.
+    A digit (one of scikit-learn's 8×8 digits, ink from 0 to 1) is added to a background that covers
+    the whole canvas. A third of the handwritten digits of each kind is reserved for the test
+    images.
 
     Parameters
     ----------
     n_train, n_test : int
-        Images; digits are reused at other places on other backgrounds.
+        Numbers of images; digits are reused at other places on other backgrounds.
     digits : sequence of int
-        Which digits take part; two make two classes.
+        The digits to use; two digits make two classes.
     task : {"classification", "regression"}
         y is the digit, or ``⟨B, P⟩ + ε`` with P the 8×8 pixels where the digit stands, B fixed
         with entries from N(0, 1), and ε from N(0, 0.1²).
     size : int, (int, int), or ((int, int), (int, int))
-        Side of the square canvases; height and width; or ranges, ends included, from which the
-        height and the width of each canvas are drawn. On the grid they are multiples of 8.
+        Side of square canvases; height and width; or ranges (ends included) from which height and
+        width of each canvas are drawn. On the grid they are multiples of 8.
     background : {"noise", "texture"}
-        White noise, or smooth random stripes and blobs of the same variance: noise averaged
-        over a random, unequal number of pixels down and across.
+        White noise, or smooth random stripes and blobs of the same variance: noise averaged over
+        a random number of pixels, which differs between the two directions.
     noise : float
         Standard deviation of the background.
     on_grid : bool
-        Corners at multiples of 8, so that one 8×8 patch holds the digit exactly; or anywhere,
-        which asks for overlapping patches.
+        Put corners at multiples of 8, so that one 8×8 patch contains exactly the digit; or
+        anywhere, which calls for overlapping patches.
     seed : int
 
     Returns
@@ -150,8 +151,8 @@ def digit_canvas(
         if n < 1:
             raise ValueError("n_train and n_test must be at least 1.")
         sizes = np.stack([rng.integers(low, high, n, endpoint=True) for low, high in ranges], 1)
-        sizes *= SIDE if on_grid else 1
         step = SIDE if on_grid else 1
+        sizes *= step
         corners = rng.integers(0, (sizes - SIDE) // step, endpoint=True) * step
         sources = rng.choice(pool, n)
         images = _canvases(sizes, background, noise, rng)
@@ -165,8 +166,7 @@ def digit_canvas(
 
 
 def _check(digits: Sequence[int], task: str, background: str, noise: float) -> None:
-    known = set(range(10))
-    if not set(digits) <= known or len(set(digits)) != len(digits) or not digits:
+    if not set(digits) <= set(range(10)) or len(set(digits)) != len(digits) or not digits:
         raise ValueError(f"digits={digits!r} must be distinct numbers from 0 to 9.")
     if task not in TASKS:
         raise ValueError(f"task={task!r} is unknown: choose one of {TASKS}.")
@@ -179,7 +179,7 @@ def _check(digits: Sequence[int], task: str, background: str, noise: float) -> N
 
 
 def _ranges(size: Any, on_grid: bool) -> np.ndarray:
-    """Lowest and highest height and width, (2, 2); in units of 8 pixels on the grid."""
+    """Return the ranges of height and width, (2, 2); in units of 8 pixels on the grid."""
     limits = np.asarray(size)
     if limits.ndim < 2:
         limits = np.broadcast_to(limits, 2)[:, None].repeat(2, axis=1)
@@ -189,7 +189,7 @@ def _ranges(size: Any, on_grid: bool) -> np.ndarray:
             f"{SIDE} pixels."
         )
     if (limits[:, 0] > limits[:, 1]).any():
-        raise ValueError(f"size={size!r}: a range begins above its end.")
+        raise ValueError(f"size={size!r}: a range starts above its end.")
     if on_grid and (limits % SIDE).any():
         raise ValueError(f"size={size!r} must consist of multiples of {SIDE}, or on_grid=False.")
     return limits // SIDE if on_grid else limits
@@ -198,7 +198,7 @@ def _ranges(size: Any, on_grid: bool) -> np.ndarray:
 def _split_digits(
     digits: Sequence[int], rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray]]:
-    """All drawings (1797, 8, 8) with their labels, and who may stand in training and test."""
+    """Return all drawings (1797, 8, 8), their labels, and the indices for training and test."""
     from sklearn.datasets import load_digits
 
     bundled = load_digits()
@@ -213,22 +213,15 @@ def _split_digits(
 
 
 def _canvases(sizes: np.ndarray, background: str, noise: float, rng: np.random.Generator) -> Any:
-    """Backgrounds, one array if all sizes are equal."""
-    same = (sizes == sizes[0]).all()
-    if background == "noise" and same:
-        return noise * rng.standard_normal((len(sizes), *sizes[0]), dtype=np.float32)
-    images = [noise * _background(tuple(size), background, rng) for size in sizes]
-    return np.stack(images) if same else images
-
-
-def _background(size: tuple[int, ...], kind: str, rng: np.random.Generator) -> np.ndarray:
-    field = rng.standard_normal(size, dtype=np.float32)
-    if kind == "texture":
-        from scipy.ndimage import gaussian_filter
-
-        field = gaussian_filter(field, rng.uniform(0.5, 3.0, 2), mode="wrap")
-        field /= field.std()
-    return field
+    """Return the backgrounds, in one array if all sizes are equal."""
+    images = []
+    for size in sizes.tolist():
+        image = rng.standard_normal(size, dtype=np.float32)
+        if background == "texture":
+            image = gaussian_filter(image, rng.uniform(0.5, 3.0, 2), mode="wrap")
+            image /= image.std()
+        images.append(noise * image)
+    return np.stack(images) if (sizes == sizes[0]).all() else images
 
 
 def _values(images: Any, corners: np.ndarray, coefficient: np.ndarray) -> np.ndarray:

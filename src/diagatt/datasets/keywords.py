@@ -1,4 +1,4 @@
-"""Comments whose sentiment hangs on one known word (paper, supplement S6)."""
+"""Comments whose sentiment depends on one known word (paper, supplement S6)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class KeywordComments:
     ----------
     texts : list of str
     y : int array of shape (n,)
-        1 positive, 0 negative.
+        1 for positive, 0 for negative.
     spans : int array of shape (n, 2)
-        First character of the keyword, and one past the last.
+        Start and stop of the keyword, in characters.
     split : str array of shape (n,)
-        Which list of templates a comment comes from.
+        Name of the list of templates that a comment comes from.
     """
 
     texts: list[str]
@@ -40,7 +40,7 @@ class KeywordComments:
 
 @dataclass(frozen=True)
 class KeywordSentiment:
-    """Training and test comments; `notes` says what each split is."""
+    """Training and test comments; `notes` describes each split."""
 
     train: KeywordComments
     test: KeywordComments
@@ -50,16 +50,16 @@ class KeywordSentiment:
 def keyword_sentiment(path: Any = None) -> KeywordSentiment:
     """Return 15,552 training and 7,920 test comments, each decided by one keyword.
 
-    A comment is a decoy sentence, which never decides, and a sentence with one keyword. The test
-    comments have new context words, and in some splits new keywords, a new leading sentence, or
-    both. The word of the keyword may also stand in the decoy: the place is given by characters.
+    A comment consists of a decoy sentence, which never decides, and a sentence with one keyword.
+    Test comments have new context words and, in some splits, new keywords, a new leading sentence,
+    or both. The decoy may contain the same word, so the keyword's place is given in characters.
     `EmbeddedTexts.shuffled` puts the rows in random order, as the paper does.
 
     Parameters
     ----------
     path : path-like, optional
-        A JSON file of word lists in the same form, such as the original lists of Marion,
-        Berthier, Biau and Boyer (arXiv 2410.01537); our own lists by default.
+        JSON file with word lists in the same form, such as the original lists of Marion,
+        Berthier, Biau and Boyer (arXiv 2410.01537); by default our own lists.
 
     Examples
     --------
@@ -71,11 +71,8 @@ def keyword_sentiment(path: Any = None) -> KeywordSentiment:
     >>> text, text[start:stop], int(data.train.y[-1])
     ('The weather was damp. our leather superb bag looks truly wide', 'superb', 1)
     """
-    if path is None:
-        content = resources.files("diagatt.datasets").joinpath("data", BUNDLED).read_text("utf-8")
-    else:
-        content = Path(path).read_text("utf-8")
-    splits = json.loads(content)["splits"]
+    bundled = resources.files("diagatt.datasets").joinpath("data", BUNDLED)
+    splits = json.loads((bundled if path is None else Path(path)).read_text("utf-8"))["splits"]
     parts: dict[bool, list[KeywordComments]] = {True: [], False: []}
     for name, split in splits.items():
         parts[split["role"] == "train"].append(_expand(name, split))
@@ -84,7 +81,7 @@ def keyword_sentiment(path: Any = None) -> KeywordSentiment:
 
 
 def _expand(name: str, split: dict[str, Any]) -> KeywordComments:
-    """Every combination of a split's options, in the order of its slots."""
+    """Return every combination of a split's options, in the order of its slots."""
     slots = split["slots"]
     options = [list(zip(s["options"], s["signs"], strict=True)) for s in slots]
     texts, labels, spans = [], [], []

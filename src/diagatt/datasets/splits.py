@@ -1,4 +1,4 @@
-"""Random splits of texts in which no sentence stands on two sides."""
+"""Random splits of texts that never separate duplicates."""
 
 from __future__ import annotations
 
@@ -8,38 +8,36 @@ import numpy as np
 
 
 def text_groups(texts: Sequence[str]) -> np.ndarray:
-    """Number of the different sentence that each text is, (n,).
+    """Return an index per text, equal for equal sentences, (n,).
 
-    Texts that differ only in case or white space are one sentence.
+    Texts that differ only in case or white space count as equal.
 
     Examples
     --------
     >>> text_groups(["Great.", "Bad.", "great. "])
     array([0, 1, 0])
     """
-    numbers: dict[str, int] = {}
-    return np.array(
-        [numbers.setdefault(" ".join(t.split()).casefold(), len(numbers)) for t in texts]
-    )
+    index: dict[str, int] = {}
+    return np.array([index.setdefault(" ".join(t.split()).casefold(), len(index)) for t in texts])
 
 
 def split_texts(
     texts: Sequence[str], shares: Sequence[float] = (0.7, 0.1, 0.2), seed: int = 0
 ) -> list[np.ndarray]:
-    """Cut texts at random into parts of these shares; duplicates stay together.
+    """Split texts at random into parts of these shares; duplicates stay together.
 
     Parameters
     ----------
     texts : list of str
     shares : sequence of float
-        Positive, adding up to 1; the paper's training, validation and test parts by default. A
-        part is at most one group of duplicates away from its share.
+        Positive numbers that add up to 1; by default the paper's training, validation and test
+        parts. A part is at most one group of duplicates away from its share.
     seed : int
 
     Returns
     -------
     list of int arrays
-        Text numbers of each part, increasing.
+        Indices of the texts of each part, increasing.
 
     Examples
     --------
@@ -53,7 +51,7 @@ def split_texts(
     group = text_groups(texts)
     order = np.random.default_rng(seed).permutation(group.max() + 1)
     sizes = np.bincount(group)[order]
-    middle = np.cumsum(sizes) - sizes / 2  # a group goes where its middle falls
+    middle = np.cumsum(sizes) - sizes / 2  # a group joins the part in which its middle falls
     bounds = np.cumsum(parts)[:-1] * len(group)
     part_of_group = np.empty(len(order), dtype=np.int64)
     part_of_group[order] = np.searchsorted(bounds, middle, side="right")
@@ -61,7 +59,7 @@ def split_texts(
 
 
 def fold_texts(texts: Sequence[str], n_folds: int = 5, seed: int = 0) -> np.ndarray:
-    """Fold of each text, (n,), at random; duplicates share one.
+    """Return a random fold per text, (n,); duplicates share one.
 
     Examples
     --------

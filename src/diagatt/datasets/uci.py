@@ -1,4 +1,4 @@
-"""Sentiment Labelled Sentences (UCI data set 331): 3,000 comments, the paper's Section 6."""
+"""Sentiment Labelled Sentences (UCI data set 331): the 3,000 comments of the paper's Section 6."""
 
 from __future__ import annotations
 
@@ -11,30 +11,24 @@ from typing import Any
 import numpy as np
 
 ENVIRONMENT = "DIAGATT_UCI_SENTIMENT"
-# The original files, byte for byte, at a commit that cannot change; the checksums are what counts.
+# The original files, byte for byte, at a fixed commit; the checksums below verify them.
 BASE_URL = (
     "https://raw.githubusercontent.com/Nanofication/TWC-Naive-Bayes/"
     "5bc4715169b40c627e082a27321215a2719a0347/"
 )
-FILES = {
+FILES = {  # path below BASE_URL, and SHA-256
     "amazon": (
         "amazon_cells_labelled.txt",
         "47003fc0a0d4840b00e96e715b6189bad09e7443a3da41c4cbe12ffc79f86ae3",
     ),
     "imdb": (
-        "imdb_labelled.txt",
+        "Datasets/imdb_labelled.txt",
         "aef2e49e3da25714d61175e3a6e68eeef74a20a2f914318dc3be9947ea86512d",
     ),
     "yelp": (
-        "yelp_labelled.txt",
+        "Datasets/yelp_labelled.txt",
         "c76468b7b5c6e56a0804d728345c5f84aa2142ddb214420f61cc9cfd4c00d2ea",
     ),
-}
-# Where the files stand below BASE_URL.
-_REMOTE = {
-    "amazon_cells_labelled.txt": "amazon_cells_labelled.txt",
-    "imdb_labelled.txt": "Datasets/imdb_labelled.txt",
-    "yelp_labelled.txt": "Datasets/yelp_labelled.txt",
 }
 
 
@@ -59,14 +53,14 @@ class UCISentiment:
 def load_uci_sentiment(path: Any = None) -> UCISentiment:
     """Read the 3,000 comments on products, films and restaurants (paper, Section 6).
 
-    Some sentences stand in a file twice: split with `diagatt.datasets.splits.split_texts`, which
-    keeps them together.
+    Some sentences occur twice: split them with `diagatt.datasets.splits.split_texts`, which keeps
+    duplicates together.
 
     Parameters
     ----------
     path : path-like, optional
         Folder with ``amazon_cells_labelled.txt``, ``imdb_labelled.txt`` and
-        ``yelp_labelled.txt``. By default the folder in the environment variable
+        ``yelp_labelled.txt``; by default the folder named by the environment variable
         ``DIAGATT_UCI_SENTIMENT``, else a download into the user's cache. All files are checked
         against their published contents.
 
@@ -79,8 +73,9 @@ def load_uci_sentiment(path: Any = None) -> UCISentiment:
     texts: list[str] = []
     labels: list[int] = []
     source: list[str] = []
-    for name, (file, sha256) in FILES.items():
-        content = _local(Path(path), file, sha256) if path else _download(file, sha256)
+    for name, (remote, sha256) in FILES.items():
+        file = Path(remote).name
+        content = _local(Path(path) / file, sha256) if path else _download(remote, sha256)
         lines = parse_labelled(content.decode("utf-8"), file)
         texts += [text for text, _ in lines]
         labels += [label for _, label in lines]
@@ -89,9 +84,9 @@ def load_uci_sentiment(path: Any = None) -> UCISentiment:
 
 
 def parse_labelled(content: str, file: str = "the file") -> list[tuple[str, int]]:
-    r"""Lines ``sentence<TAB>label``; only ``\n`` ends a line, only the last tab separates.
+    r"""Parse lines ``sentence<TAB>label``; only ``\n`` ends a line, only the last tab separates.
 
-    Sentences hold U+0085 and unbalanced quotes, which `str.splitlines` and CSV readers trip over.
+    Sentences contain U+0085 and unbalanced quotes, which mislead `str.splitlines` and CSV readers.
 
     Examples
     --------
@@ -111,36 +106,36 @@ def parse_labelled(content: str, file: str = "the file") -> list[tuple[str, int]
     return result
 
 
-def _local(folder: Path, file: str, sha256: str) -> bytes:
-    path = folder / file
+def _local(path: Path, sha256: str) -> bytes:
     if not path.is_file():
+        names = [Path(remote).name for remote, _ in FILES.values()]
         raise FileNotFoundError(
-            f"{path} does not exist: give the folder that holds {[f for f, _ in FILES.values()]}, "
-            "or no path to download them."
+            f"{path} does not exist: pass the folder that contains {names}, or no path to download "
+            "them."
         )
     content = path.read_bytes()
     found = hashlib.sha256(content).hexdigest()
     if found != sha256:
         raise ValueError(
             f"{path} is not the published file (sha256 {found[:12]}…, expected {sha256[:12]}…): "
-            "line ends may have been changed; fetch it anew."
+            "its line ends may have been changed; download it again."
         )
     return content
 
 
-def _download(file: str, sha256: str) -> bytes:
+def _download(remote: str, sha256: str) -> bytes:
     import pooch
 
     try:
         stored = pooch.retrieve(
-            BASE_URL + _REMOTE[file],
+            BASE_URL + remote,
             known_hash=f"sha256:{sha256}",
-            fname=file,
+            fname=Path(remote).name,
             path=pooch.os_cache("diagatt"),
         )
     except OSError as error:  # no network, no such page
         raise OSError(
-            f"{file} cannot be downloaded ({error}): fetch UCI data set 331 by hand and give its "
-            f"folder as path or in the environment variable {ENVIRONMENT}."
+            f"{Path(remote).name} cannot be downloaded ({error}): fetch UCI data set 331 by hand "
+            f"and pass its folder as path or in the environment variable {ENVIRONMENT}."
         ) from error
     return Path(stored).read_bytes()

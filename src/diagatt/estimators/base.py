@@ -1,160 +1,146 @@
-"""What every estimator of samples shares: reading X, y, weights and covariates."""
+"""What every estimator of samples shares: reading data, one path through `fit`, saving."""
 
 from __future__ import annotations
 
-import numbers
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from copy import copy
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import torch
 from sklearn.base import BaseEstimator
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, column_or_1d, validate_data
+from sklearn.utils.validation import validate_data
 
+from diagatt import coerce, parameters
+from diagatt.families import Family, check_response
 from diagatt.persistence import SavedToFile
-from diagatt.ragged import RaggedRows, holds_samples
-from diagatt.stores import RowStore
+from diagatt.ragged import RaggedRows
+from diagatt.solvers.problem import Samples
 
 
-class RowsEstimator(SavedToFile, BaseEstimator):
+class RowsEstimator(SavedToFile, BaseEstimator, ABC):
     """Base of estimators whose samples are matrices of rows.
 
     A 2-D array is n one-row samples, so that scikit-learn's whole test suite applies.
     """
 
+    rules: ClassVar[Mapping[str, parameters.Rule]] = {
+        "family": parameters.instance("the name of a family", str),
+        "random_state": parameters.seed(),
+        "device": parameters.device(),
+        "verbose": parameters.boolean(),
+    }
+    family: str = "auto"
+    device: str = "cpu"
+    dtype: str | None = None
     n_features_in_: int
     one_row_samples_: bool
 
+    # ------------------------------------------------------------------ for subclasses
+
+    def _read_response(self, y: Any, weights: np.ndarray) -> np.ndarray:
+        """Return responses as numbers, (n,); a face of `diagatt.estimators.response` does."""
+        raise NotImplementedError
+
+    def _fitted_family(self) -> tuple[Family, int]:
+        """Return the family and the number of linear predictors; a face does."""
+        raise NotImplementedError
+
+    def _check_rows(self, rows: RaggedRows) -> None:
+        """Refuse samples that the parameters do not allow."""
+
+    @abstractmethod
+    def _fit_problem(self, problem: Any) -> None:
+        """Solve the problem and set the fitted attributes."""
+
+    def _linear_predictor(self, X: Any, covariates: Any = None) -> np.ndarray:
+        """Return z of new samples, (n, K)."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------ fitting
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to samples and their responses.
+
+        Parameters
+        ----------
+        X : RaggedRows, list of (p_i, d) arrays, (n, p, d) array, or (n, d) array
+        y : array of shape (n,)
+        sample_weight : array of shape (n,), optional
+        """
+        return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> Self:
+        """Check the parameters, read the data as a problem, solve it, and keep the result.
+
+        All of this happens to a copy, so that a fit that fails leaves the estimator as it was.
+        """
+        parameters.check(self)
+        fitted = copy(self)
+        problem = fitted._problem(X, y, sample_weight, covariates)
+        fitted._fit_problem(problem)
+        self.__dict__ = fitted.__dict__
+        return self
+
+    def _problem(self, X: Any, y: Any, sample_weight: Any, covariates: Any) -> Any:
+        """Read the data and return them as a problem, without samples of weight 0."""
+        rows = self._validate_rows(X, reset=True)
+        weights = coerce.weights(sample_weight, len(rows))
+        response = self._read_response(y, weights)
+        self._check_rows(rows)
+        problem = self._tensors(rows, response, weights, coerce.covariates(covariates, len(rows)))
+        check_response(problem.family, problem.y)
+        counted = torch.nonzero(problem.weights)[:, 0]
+        return problem if len(counted) == len(rows) else problem.take(counted)
+
+    def _tensors(
+        self, rows: RaggedRows, y: np.ndarray, weights: np.ndarray, covariates: np.ndarray
+    ) -> Samples:
+        family, n_outputs = self._fitted_family()
+        values, offsets = rows.to_torch(self.device, self._torch_dtype(rows.dtype))
+        response, w, Z = (torch.as_tensor(a).to(values) for a in (y, weights, covariates))
+        return Samples(family, values, offsets, response, w, Z, n_outputs)
+
+    def _torch_dtype(self, own: np.dtype) -> torch.dtype:
+        """Return the type that was asked for, or that of the rows."""
+        return torch.float32 if np.dtype(self.dtype or own) == np.float32 else torch.float64
+
     def _validate_rows(self, X: Any, *, reset: bool) -> RaggedRows:
-        """Pack and check the samples; `reset` in fit, comparison with fit otherwise."""
-        if _is_flat(X):
-            if not reset and not self.one_row_samples_:
-                raise ValueError(
-                    f"X is one 2-D array of shape {np.shape(X)}, but {type(self).__name__} was "
-                    "fitted on samples of several rows. For a single sample pass a list: [X]; "
-                    "for one-row samples pass RaggedRows.from_rows(X)."
-                )
-            X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], order="C")
-            if reset:
-                self.one_row_samples_ = True
-            return RaggedRows.from_rows(X)
-        rows = X.to_rows() if isinstance(X, RowStore) else RaggedRows.coerce(X)
-        if reset:
-            check_finite(rows)
-            self._note_features(rows)
-        elif rows.n_features != self.n_features_in_:
+        """Pack and check the samples; `reset` in fit, comparison with the fit otherwise."""
+        rows, flat = RaggedRows.coerce(X), coerce.is_flat(X)
+        if flat and not reset and not self.one_row_samples_:
+            raise ValueError(
+                f"X is one 2-D array of shape {np.shape(X)}, but {type(self).__name__} was "
+                "fitted on samples of several rows. For a single sample pass a list: [X]; "
+                "for one-row samples pass RaggedRows.from_rows(X)."
+            )
+        if flat:
+            validate_data(self, X, reset=reset, skip_check_array=True)  # names of features
+        elif not reset and rows.n_features != self.n_features_in_:
             raise ValueError(
                 f"X has {rows.n_features} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input."
             )
+        if reset:
+            self._note_features(rows, flat)
+        if reset or flat:
+            coerce.refuse_nonfinite(rows)
         return rows
 
-    def _note_features(self, rows: RaggedRows | RowStore) -> None:
+    def _note_features(self, rows: Any, flat: bool = False) -> None:
         """Remember what the samples that are fitted to look like."""
-        self.n_features_in_ = rows.n_features
-        self.one_row_samples_ = False
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self.n_features_in_, self.one_row_samples_ = rows.n_features, flat
+        if not flat:
+            self.__dict__.pop("feature_names_in_", None)
 
-    def _validate_response(self, y: Any, n_samples: int) -> np.ndarray:
-        """Numeric responses, (n,) float64."""
-        y = self._column(y, n_samples)
-        if y.dtype.kind == "c":
-            raise ValueError("Complex data not supported: y is complex; pass real numbers.")
-        return check_array(
-            y, ensure_2d=False, dtype=np.float64, input_name="y", estimator=type(self).__name__
-        )
+    # ------------------------------------------------------------------ predicting
 
-    def _validate_classes(self, y: Any, n_samples: int) -> np.ndarray:
-        """Class labels as they are, (n,)."""
-        y = self._column(y, n_samples)
-        check_classification_targets(y)
-        return y
-
-    def _column(self, y: Any, n_samples: int) -> np.ndarray:
-        name = type(self).__name__
-        if y is None:
-            raise ValueError(
-                f"This {name} estimator requires y to be passed, but the target y is None."
-            )
-        y = column_or_1d(y, warn=True)
-        if len(y) != n_samples:
-            raise ValueError(
-                f"Found input variables with inconsistent numbers of samples: X has {n_samples} "
-                f"samples, y has {len(y)} responses."
-            )
-        return y
+    def _means(self, z: np.ndarray) -> np.ndarray:
+        """Return the means g⁻¹(z) of linear predictors, (n, K)."""
+        return self._fitted_family()[0].inverse_link(torch.from_numpy(z)).numpy()
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         return tags
-
-
-def validate_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
-    """Sample weights, (n,) float64: finite, not negative, not all zero."""
-    if sample_weight is None:
-        return np.ones(n_samples)
-    if isinstance(sample_weight, numbers.Number):
-        sample_weight = np.full(n_samples, sample_weight)
-    weights = check_array(
-        sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
-    )
-    if weights.ndim != 1:
-        raise ValueError("Sample weights must be 1D array or scalar.")
-    if len(weights) != n_samples:
-        raise ValueError(f"sample_weight has {len(weights)} entries, X has {n_samples} samples.")
-    if np.any(weights < 0):
-        i = int(np.argmax(weights < 0))
-        raise ValueError(f"sample_weight[{i}] = {weights[i]:g} is negative: weights are ≥ 0.")
-    if not np.any(weights > 0):
-        raise ValueError("all sample weights are zero: at least one sample must count.")
-    return weights
-
-
-def validate_covariates(covariates: Any, n_samples: int, expected: int | None) -> np.ndarray:
-    """Shared covariates z, (n, q) float64; q = 0 without any."""
-    if covariates is None:
-        Z = np.empty((n_samples, 0))
-    else:
-        Z = check_array(covariates, dtype=np.float64, input_name="covariates")
-    if len(Z) != n_samples:
-        raise ValueError(f"covariates have {len(Z)} lines, X has {n_samples} samples.")
-    if expected is not None and Z.shape[1] != expected:
-        raise ValueError(
-            f"the model was fitted with {expected} covariates, got {Z.shape[1]}: pass the same "
-            "covariates to fit and to predict."
-        )
-    return Z
-
-
-def _is_flat(X: Any) -> bool:
-    """Whether X would be read as one 2-D array (or as something scikit-learn should refuse)."""
-    if (
-        isinstance(X, RaggedRows | RowStore)
-        or holds_samples(X)
-        or (isinstance(X, list | tuple) and not X)
-    ):
-        return False
-    if type(X).__module__.split(".")[0] == "pyarrow" and hasattr(X, "null_count"):
-        return False
-    return getattr(X, "ndim", 2) != 3 and not getattr(X, "is_nested", False)
-
-
-def check_finite(rows: RaggedRows) -> None:
-    """Refuse NaN and infinity, naming the sample and the row.
-
-    `fit` looks before; predictions are looked at after, since one such entry spoils them.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(rows.values.sum(dtype=np.float64)):  # one pass, no temporary
-            return
-    for start in range(0, rows.n_rows, 65536):
-        wrong = np.flatnonzero(~np.isfinite(rows.values[start : start + 65536]).all(axis=1))
-        if len(wrong):
-            packed = start + int(wrong[0])
-            sample = int(np.searchsorted(rows.offsets, packed, side="right")) - 1
-            row = packed - int(rows.offsets[sample])
-            kind = "NaN" if np.isnan(rows.values[packed]).any() else "infinity"
-            raise ValueError(
-                f"sample {sample}, row {row} contains {kind}: drop the row or impute it."
-            )

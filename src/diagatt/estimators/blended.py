@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
@@ -13,9 +13,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from diagatt.estimators.base import RowsEstimator
-from diagatt.estimators.known import restored
 from diagatt.localization import top_rows
-from diagatt.persistence import from_document, to_document
+from diagatt.parameters import count, instance
+from diagatt.persistence import from_document, restore, to_document
 from diagatt.ragged import RaggedRows
 from diagatt.solvers.checkpoint import with_prefix
 
@@ -23,8 +23,12 @@ __all__ = ["BlendedClassifier", "BlendedRegressor"]
 
 
 class _Blended(RowsEstimator):
-    """Everything that regression and classification share."""
+    """What regression and classification share."""
 
+    rules: ClassVar = {
+        "members": instance("a list of (name, estimator, blocks)", Sequence),
+        "n_blocks": count(1),
+    }
     members_: list[Any]
 
     def __init__(
@@ -49,28 +53,31 @@ class _Blended(RowsEstimator):
         covariates : array of shape (n, q), optional
             If all members take them.
         """
+        return self._fit(X, y, sample_weight, covariates)
+
+    def _problem(self, X: Any, y: Any, sample_weight: Any, covariates: Any) -> Any:
+        """Return the rows of each member, and what all of them are given beside."""
         rows = self._validate_rows(X, reset=True)
         self._check_members()
-        extra = {"sample_weight": sample_weight, "covariates": covariates}
-        given = {name: value for name, value in extra.items() if value is not None}
+        given = {"y": y, "sample_weight": sample_weight, "covariates": covariates}
+        return self._parts(rows), {k: v for k, v in given.items() if k == "y" or v is not None}
+
+    def _fit_problem(self, problem: Any) -> None:
+        parts, given = problem
         members = [clone(member) for _, member, _ in self.members]
         if self.random_state is not None:
             seeds = check_random_state(self.random_state).randint(2**31, size=len(members))
             for member, seed in zip(members, seeds, strict=True):
                 member.set_params(random_state=int(seed))
-        self.members_ = [
-            member.fit(part, y, **given)
-            for member, part in zip(members, self._parts(rows), strict=True)
-        ]
-        return self
+        self.members_ = [m.fit(part, **given) for m, part in zip(members, parts, strict=True)]
 
     def attention(self, X: Any) -> list[np.ndarray]:
-        """Mean of the members' attention weights, arrays of shape (p_i, 1) that sum to 1."""
+        """Return the mean of the members' attention weights, arrays (p_i, 1) that sum to 1."""
         weights, offsets = self._weights(X)
         return np.split(weights[:, None], offsets[1:-1])
 
     def locate(self, X: Any) -> np.ndarray:
-        """Row with the largest mean attention, (n_samples, 1)."""
+        """Return the row with the largest mean attention, (n_samples, 1)."""
         return top_rows(*self._weights(X), 1)
 
     def _weights(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -91,7 +98,7 @@ class _Blended(RowsEstimator):
     # ------------------------------------------------------------------ blocks
 
     def _parts(self, rows: RaggedRows) -> list[RaggedRows]:
-        """Rows as each member sees them."""
+        """Return the rows as each member sees them."""
         width, parts = rows.n_features // self.n_blocks, []
         for _, _, blocks in self.members:
             if blocks is None:
@@ -104,7 +111,7 @@ class _Blended(RowsEstimator):
     def _check_members(self) -> None:
         if not len(self.members):
             raise ValueError("members is empty: give at least one (name, estimator, blocks).")
-        if self.n_blocks < 1 or self.n_features_in_ % self.n_blocks:
+        if self.n_features_in_ % self.n_blocks:
             raise ValueError(
                 f"{self.n_features_in_} features are not {self.n_blocks} blocks of equal size: "
                 "set n_blocks."
@@ -116,14 +123,14 @@ class _Blended(RowsEstimator):
                 continue
             if not len(blocks) or not all(0 <= b < self.n_blocks for b in blocks):
                 raise ValueError(
-                    f"member {name!r} reads blocks {list(blocks)}: give at least one, numbered "
-                    f"from 0 to {self.n_blocks - 1}, or None for all."
+                    f"member {name!r} reads blocks {list(blocks)}: give at least one index from 0 "
+                    f"to {self.n_blocks - 1}, or None for all."
                 )
 
     # ------------------------------------------------------------------ files
 
     def to_document(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Tensors and JSON document of the fitted members."""
+        """Return tensors and JSON document of the fitted members."""
         check_is_fitted(self)
         shell = copy(self)
         del shell.members_
@@ -150,7 +157,7 @@ class _Blended(RowsEstimator):
         own = {name: tensor for name, tensor in tensors.items() if "." not in name}
         blend = from_document(cls, own, document, path)
         blend.members_ = [
-            restored(with_prefix(f"{k}.", tensors), member, path)
+            restore(with_prefix(f"{k}.", tensors), member, path)
             for k, member in enumerate(document["members"])
         ]
         blend.members = [
@@ -169,12 +176,12 @@ class BlendedRegressor(RegressorMixin, _Blended):
     Parameters
     ----------
     members : list of (name, estimator, blocks)
-        Regressors of diagatt with attention; `blocks` are the numbers of the blocks that it
-        reads, None for all features.
+        Regressors of diagatt with attention; `blocks` lists the indices of the blocks that the
+        estimator reads, or is None for all features.
     n_blocks : int
-        Equal blocks that the features fall into, as joined layers of a language model do.
+        How many equal blocks the features fall into, as joined layers of a language model do.
     random_state : int, RandomState or None
-        Seeds the members, each differently, unless None.
+        Seeds the members, each differently, unless it is None.
 
     Attributes
     ----------
@@ -192,7 +199,7 @@ class BlendedRegressor(RegressorMixin, _Blended):
     """
 
     def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
-        """Mean of the members' predictions, (n_samples,)."""
+        """Return the mean of the members' predictions, (n_samples,)."""
         return self._mean("predict", X, covariates)
 
 
@@ -220,17 +227,14 @@ class BlendedClassifier(ClassifierMixin, _Blended):
     (3, 2)
     """
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> Self:
-        """Fit every member to its blocks; see `BlendedRegressor.fit`."""
-        super().fit(X, y, sample_weight, covariates)
+    def _fit_problem(self, problem: Any) -> None:
+        super()._fit_problem(problem)
         self.classes_ = self.members_[0].classes_
-        return self
 
     def predict_proba(self, X: Any, covariates: Any = None) -> np.ndarray:
-        """Mean of the members' class probabilities, (n_samples, n_classes)."""
+        """Return the mean of the members' class probabilities, (n_samples, n_classes)."""
         return self._mean("predict_proba", X, covariates)
 
     def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
-        """Most probable classes, (n_samples,)."""
-        best = self.predict_proba(X, covariates).argmax(axis=1)
-        return self.classes_[best]
+        """Return the most probable classes, (n_samples,)."""
+        return self.classes_[self.predict_proba(X, covariates).argmax(axis=1)]

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
 
 import numpy as np
-import torch
-from sklearn.base import ClassifierMixin, RegressorMixin
 
-from diagatt.estimators.base import validate_weights
 from diagatt.estimators.diagonal_base import _DiagAtt
-from diagatt.estimators.stored import fit_store, stored_classes
-from diagatt.families import Family, get_family
+from diagatt.estimators.response import Classification, Regression
+from diagatt.estimators.stored import stored_classes
 from diagatt.stores import RowStore
 
 
-class DiagAttRegressor(RegressorMixin, _DiagAtt):
+class DiagAttRegressor(Regression, _DiagAtt):
     r"""Individualized sparse regression by diagonalized attention.
 
     Every sample is a matrix of rows; a few rows decide its response. Head r scores each row,
@@ -28,75 +24,39 @@ class DiagAttRegressor(RegressorMixin, _DiagAtt):
     Parameters
     ----------
     n_heads : int, "auto" or list of int
-        Rows of interest a sample, R. "auto" tries 1, 2 and 3, a list its items (see `selection`).
+        Rows of interest per sample, R. "auto" tries 1, 2 and 3, a list its items (see
+        `selection`).
+    solver : {"auto", "likelihood", "gradient", "refined", "uniform"} or solver object
+        How the model is fitted; `diagatt.solvers` has the objects with their parameters, for
+        example ``Gradient(rank=2)``. "gradient" minimizes the empirical risk of equation (obj).
+        "likelihood" fits the same model by maximum likelihood, taking active and background rows
+        as Gaussian. "auto" lets these and uniform attention compete and refits the winner.
     family : {"auto", "gaussian", "poisson", "gamma"}
         Response distribution; "auto" is gaussian. Poisson and gamma have a log link.
-    solver : {"auto", "likelihood", "gradient"}
-        "gradient" minimizes the empirical risk of equation (obj). "likelihood" fits the same
-        model by maximum likelihood, taking active and background rows as Gaussian (EM over the
-        unknown rows). "auto" lets both, the likelihood fit trained on by gradients, and uniform
-        attention compete on a held-out part (by BIC below 500 samples) and refits the winner.
     score_form : {"quadratic", "affine", "contextual"}
         Score the row x; (x, 1), which adds a linear term; or (x, 1, mean row of the sample).
     coupling : {"distinct", "independent"}
-        Whether heads know that their rows are distinct, or have separate softmaxes as in the
-        paper. Distinct rows are searched among the best 20 of each of two heads, 10 of three.
-    covariance : {"full", "tied", "diagonal", "low_rank"}
-        Of active rows in the likelihood solver, relative to the background: any, proportional,
-        diagonal, or different in `rank` directions (2 by default).
-    shrinkage : float, optional
-        Pull of a "full" covariance towards the proportional one, in [0, 1]; by default chosen
-        by oracle-approximating shrinkage.
-    parameterization : {"full", "factored", "psd"}
-        Of the gradient solver: W free, W = W_Q W_Kᵀ, or W = L Lᵀ.
-    rank : int, optional
-        Columns of the factors; for "full", the rank kept after each step.
-    temperature : float
-        τ; divides scores before the softmax in the gradient solver. Likelihood scores are
-        log density ratios and need none.
-    ridge, score_ridge : float
-        Penalties ½λ‖V‖² and ½λσ²Σ‖W_r‖² beside the summed loss, as in scikit-learn's Ridge
-        (``alpha``) and LogisticRegression (``1/C``); σ² is the variance of y (1 unless gaussian).
-    value_bound, score_bound : float, optional
-        The paper's bounded parameter space, ‖V‖_F ≤ R₁ and ‖W_r‖_op ≤ R₂, by projection.
-    optimizer : {"auto", "adam", "lbfgs"}
-        Mini-batch Adam, or full-batch L-BFGS with a Newton finish of the convex part; "auto"
-        takes L-BFGS for small data.
-    learning_rate, batch_size, max_epochs : float, int, int
-        Of Adam. ``batch_size=None`` uses all samples at every step. `max_epochs` also limits
-        L-BFGS; by default 20 epochs of Adam or 2000 of L-BFGS.
-    tolerance : float
-        L-BFGS stops when no entry of the gradient is larger.
-    row_dropout : float
-        Share of rows left out at every step of Adam.
-    value_dropout : float
-        Share of rows left out at a second step on other samples, which trains the values only:
-        they learn from rows beside the active one, while scores go on looking for that one.
-    validation_fraction, patience : float, int
-        Hold this share of samples out; stop Adam when their loss has not fallen for `patience`
-        epochs, and keep the best epoch.
-    init : {"pooled", "zero"}
-        Start values at the GLM of mean-pooled rows, or at zero.
-    init_scale : float
-        Spread of the random entries of W_Q and W_K.
-    n_restarts : int
-        Gradient fits from different starts that are averaged.
+        "distinct": the heads choose different rows (their joint distribution over the best 20
+        rows of each of two heads, 10 of three). "independent": one softmax per head, as in the
+        paper.
+    ridge : float
+        λ of the penalty ½λ‖V‖² beside the summed loss, as ``alpha`` in scikit-learn's Ridge and
+        ``1/C`` in its LogisticRegression.
     selection : "holdout", "bic" or int
-        How numbers of heads are compared: one held-out part of n/8, the Bayesian information
+        How counts of heads are compared: one held-out part of n/8, the Bayesian information
         criterion, or this many folds.
     warm_start : bool
-        Continue from the previous fit.
-    checkpoint : path, optional
-        File in which Adam keeps its state every `checkpoint_every` epochs; `fit` resumes from it
-        with the same result as an undisturbed run.
-    checkpoint_every : int
+        Go on from the previous fit.
+    checkpoint : path or Checkpoint, optional
+        File in which the solver keeps its state; `fit` resumes from it with the same result as an
+        undisturbed run. ``diagatt.solvers.Checkpoint(path, every=5)`` writes every fifth pass.
     random_state : int, RandomState or None
     device : str
         Torch device.
     dtype : {"float32", "float64"}, optional
         Type to compute in; that of X by default.
     verbose : bool
-        Show a progress bar.
+        Show progress bars.
 
     Attributes
     ----------
@@ -105,22 +65,22 @@ class DiagAttRegressor(RegressorMixin, _DiagAtt):
     query_, key_ : arrays of shape (n_restarts · n_heads, D, rank)
         W_Q and W_K with W = W_Q W_Kᵀ if they are smaller than W; else W and None.
     value_ : array of shape (n_restarts · n_heads, n_features)
-        v, divided by the number of restarts.
+        v, divided by the count of restarts.
     intercept_ : float
     covariate_coef_ : array of shape (n_covariates,)
     n_heads_, n_restarts_, n_features_in_, n_iter_ : int
     history_ : list of lists of dicts
         Loss of every epoch of every restart.
     selection_ : list of dicts
-        Report of the contests: numbers of heads, solvers, starts of the likelihood solver.
+        Report of the contests: counts of heads, solvers, starts of the likelihood solver.
     solver_ : str
-        What won: "likelihood", "polish", "gradient", "uniform", or "glm" for one-row samples.
+        Name of the solver, of a contest that of the winner; "glm" for one-row samples.
     criteria_ : list of dicts
-        Log-likelihood, AIC and BIC by number of heads.
+        Log-likelihood, AIC and BIC by count of heads.
     value_se_ : array or None
         Standard errors of values, intercept and covariate coefficients (likelihood solver).
     unevenness_ : list of float
-        Of each head's attention: 0 uniform, 1 one row.
+        How far each head's attention is from uniform: 0 is uniform, 1 is one row.
 
     Examples
     --------
@@ -137,51 +97,13 @@ class DiagAttRegressor(RegressorMixin, _DiagAtt):
     def _estimator_type_name(cls) -> str:
         return "regressor"
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, covariates: Any = None) -> Self:
-        """Fit to samples and their responses.
-
-        Parameters
-        ----------
-        X : RaggedRows, list of (p_i, d) arrays, (n, p, d) array, (n, d) array, or RowStore
-            Samples. A 2-D array is n one-row samples, for which the model is a plain GLM. A
-            `diagatt.stores.RowStore` is fitted in passes over its shards, in bounded memory; it
-            holds its own responses, weights and covariates.
-        y : array of shape (n,)
-            Left out with a RowStore.
-        sample_weight : array of shape (n,), optional
-        covariates : array of shape (n, q), optional
-            Shared covariates z whose effect is added to the predictor.
-        """
-        if isinstance(X, RowStore):
-            given = {"y": y, "sample_weight": sample_weight, "covariates": covariates}
-            fit_store(self, X, **given)
-            return self
-        rows = self._validate_rows(X, reset=True)
-        response = self._validate_response(y, len(rows))
-        self._fit(rows, response, validate_weights(sample_weight, len(rows)), covariates)
-        return self
-
-    def _encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
+    def _stored_encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
         if store.response_type == "string":
             raise ValueError(f"{store.path} holds words as responses: use DiagAttClassifier.")
         return lambda y: np.asarray(y, dtype=np.float64)
 
-    def _fitted_family(self) -> tuple[Family, int]:
-        family = get_family("gaussian" if self.family == "auto" else self.family)
-        if family.classifies:
-            raise ValueError(
-                f"family {self.family!r} is for classes: use DiagAttClassifier, or one of "
-                "'gaussian', 'poisson', 'gamma'."
-            )
-        return family, 1
 
-    def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
-        """Expected responses g⁻¹(z), (n_samples,)."""
-        z = torch.from_numpy(self._linear_predictor(X, covariates))
-        return self._fitted_family()[0].inverse_link(z)[:, 0].numpy()
-
-
-class DiagAttClassifier(ClassifierMixin, _DiagAtt):
+class DiagAttClassifier(Classification, _DiagAtt):
     """Individualized sparse classification by diagonalized attention.
 
     The model and the parameters of `DiagAttRegressor`, with a logit link for two classes and a
@@ -189,15 +111,10 @@ class DiagAttClassifier(ClassifierMixin, _DiagAtt):
 
     Parameters
     ----------
-    n_heads : int, "auto" or list of int
-        Rows of interest a sample, R.
     family : {"auto", "bernoulli", "multinomial"}
         "auto" is bernoulli for two classes and multinomial for more.
-    solver, score_form, coupling, covariance, shrinkage, parameterization, rank, temperature, \
-ridge, score_ridge, value_bound, score_bound, optimizer, learning_rate, batch_size, max_epochs, \
-tolerance, row_dropout, value_dropout, validation_fraction, patience, init, init_scale, \
-n_restarts, selection, warm_start, checkpoint, checkpoint_every, random_state, device, dtype, \
-verbose
+    n_heads, solver, score_form, coupling, ridge, selection, warm_start, checkpoint, \
+random_state, device, dtype, verbose
         As in `DiagAttRegressor`.
 
     Attributes
@@ -221,64 +138,7 @@ verbose
     def _estimator_type_name(cls) -> str:
         return "classifier"
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, covariates: Any = None) -> Self:
-        """Fit to samples and their classes; parameters as in `DiagAttRegressor.fit`."""
-        if isinstance(X, RowStore):
-            given = {"y": y, "sample_weight": sample_weight, "covariates": covariates}
-            fit_store(self, X, **given)
-            return self
-        rows = self._validate_rows(X, reset=True)
-        labels = self._validate_classes(y, len(rows))
-        weights = validate_weights(sample_weight, len(rows))
-        self._set_classes(np.unique(labels[weights > 0]))
-        counted = weights > 0
-        codes = np.zeros(len(labels))
-        codes[counted] = np.searchsorted(self.classes_, labels[counted])
-        self._fit(rows, codes, weights, covariates)
-        return self
-
-    def _set_classes(self, classes: np.ndarray) -> None:
-        if len(classes) < 2:
-            raise ValueError(
-                f"y holds one class only ({classes[0]!r}): a classifier needs at least two."
-            )
-        self.classes_ = classes
-
-    def _encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
+    def _stored_encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
         self._set_classes(stored_classes(store))
         classes = self.classes_
         return lambda labels: np.searchsorted(classes, labels.astype(classes.dtype))
-
-    def _fitted_family(self) -> tuple[Family, int]:
-        n_classes = len(self.classes_)
-        name = self.family
-        if name == "auto":
-            name = "bernoulli" if n_classes == 2 else "multinomial"
-        family = get_family(name)
-        if not family.classifies:
-            raise ValueError(
-                f"family {name!r} is for numbers: use DiagAttRegressor, or 'bernoulli' or "
-                "'multinomial'."
-            )
-        if name == "bernoulli" and n_classes > 2:
-            raise ValueError(f"family 'bernoulli' has two classes, y has {n_classes}.")
-        return family, 1 if name == "bernoulli" else n_classes
-
-    def decision_function(self, X: Any, covariates: Any = None) -> np.ndarray:
-        """Linear predictors z: (n_samples,) for two classes, else (n_samples, n_classes)."""
-        z = self._linear_predictor(X, covariates)
-        if z.shape[1] == 1:
-            return z[:, 0]
-        return z[:, 1] - z[:, 0] if len(self.classes_) == 2 else z
-
-    def predict_proba(self, X: Any, covariates: Any = None) -> np.ndarray:
-        """Class probabilities, (n_samples, n_classes)."""
-        z = torch.from_numpy(self._linear_predictor(X, covariates)).double()
-        mean = self._fitted_family()[0].inverse_link(z)
-        return (torch.cat([1 - mean, mean], dim=1) if mean.shape[1] == 1 else mean).numpy()
-
-    def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
-        """Most probable classes, (n_samples,)."""
-        z = self._linear_predictor(X, covariates)
-        codes = (z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)
-        return self.classes_[codes]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
@@ -12,25 +11,32 @@ from sklearn.utils import check_random_state
 
 from diagatt import parameters
 from diagatt.attention.diagonal import COUPLINGS
-from diagatt.estimators.base import validate_covariates
+from diagatt.certainty.rows import warn_if_uniform
 from diagatt.estimators.diagonal_reading import DiagonalReading, check_lengths
 from diagatt.estimators.presets import get_preset
-from diagatt.families import FAMILIES, Family, check_response
+from diagatt.estimators.stored import check_given, counted_samples, is_small
 from diagatt.parameters import Rule
+from diagatt.persistence import to_json
 from diagatt.ragged import RaggedRows
 from diagatt.scores import SCORE_FORMS, get_score_form
-from diagatt.solvers import SOLVERS, Checkpoint, Fitted, Model, Solver, Uniform, get_solver
+from diagatt.solvers import (
+    SOLVERS,
+    Auto,
+    Checkpoint,
+    Fitted,
+    Gradient,
+    Likelihood,
+    Model,
+    Refined,
+    Solver,
+    Uniform,
+    get_solver,
+)
 from diagatt.solvers.criteria import unevenness
 from diagatt.solvers.heads import fit_heads
-from diagatt.solvers.problem import Problem, Samples
+from diagatt.solvers.problem import Problem
+from diagatt.solvers.stored import StoredProblem
 from diagatt.stores import RowStore
-
-# Attention whose entropy is within this part of the uniform one points at nothing.
-LEAST_UNEVENNESS = 0.05
-
-
-class NoRowOfInterestWarning(UserWarning):
-    """The fitted attention does not single out rows."""
 
 
 class _DiagAtt(DiagonalReading):
@@ -38,10 +44,12 @@ class _DiagAtt(DiagonalReading):
 
     rules: ClassVar[Mapping[str, Rule]] = {
         "n_heads": parameters.several(parameters.count(1)),
-        "solver": parameters.either(
-            parameters.one_of(*SOLVERS), parameters.instance("a solver object", Solver)
+        "solver": Rule(  # a user's own solver may register itself later
+            "the name of a solver or a solver object",
+            lambda solver: (
+                isinstance(solver, Solver) or (isinstance(solver, str) and solver in SOLVERS)
+            ),
         ),
-        "family": parameters.one_of("auto", *FAMILIES),
         "score_form": parameters.one_of(*SCORE_FORMS),
         "coupling": parameters.one_of(*COUPLINGS),
         "ridge": parameters.at_least(0),
@@ -89,7 +97,7 @@ class _DiagAtt(DiagonalReading):
         """Make an estimator; a parameter that belongs to a solver is told where it went."""
         for name in given:
             owners = [kind.__name__ for kind in SOLVERS.values() if name in kind.rules]
-            if owners and name not in cls.rules:
+            if owners and name not in cls._get_param_names():
                 raise TypeError(
                     f"{name} is a parameter of the solver, not of {cls.__name__}: write "
                     f"solver={' or '.join(f'{owner}({name}=…)' for owner in owners)}, with "
@@ -121,29 +129,73 @@ class _DiagAtt(DiagonalReading):
     def _estimator_type_name(cls) -> str:
         raise NotImplementedError
 
-    def _fit(self, rows: RaggedRows, y: np.ndarray, weights: np.ndarray, covariates: Any) -> None:
-        self._check(rows)
-        family, n_outputs = self._fitted_family()
-        if len(rows) != len(y):
-            raise ValueError(f"X has {len(rows)} samples, y has {len(y)} responses.")
-        Z = validate_covariates(covariates, len(rows), expected=None)
-        problem = self._problem(family, rows, y, weights, Z, n_outputs)
-        check_response(family, problem.y)
-        if bool((problem.weights == 0).any()):
-            problem = problem.take(torch.nonzero(problem.weights)[:, 0])
-        self._fit_problem(problem)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, covariates: Any = None) -> Self:
+        """Fit to samples and their responses or classes.
 
-    def _check(self, rows: RaggedRows | RowStore) -> None:
-        """Refuse parameters that cannot work, and samples with fewer rows than distinct heads."""
-        parameters.check(self)
+        Parameters
+        ----------
+        X : RaggedRows, list of (p_i, d) arrays, (n, p, d) array, (n, d) array, or RowStore
+            Samples. A 2-D array is n one-row samples, for which the model is a plain GLM. A
+            `diagatt.stores.RowStore` is fitted in passes over its shards, in bounded memory; it
+            holds its own responses, weights and covariates.
+        y : array of shape (n,)
+            Left out with a RowStore.
+        sample_weight : array of shape (n,), optional
+        covariates : array of shape (n, q), optional
+            Shared covariates z whose effect is added to the predictor.
+        """
+        return self._fit(X, y, sample_weight, covariates)
+
+    def _problem(self, X: Any, y: Any, sample_weight: Any, covariates: Any) -> Problem:
+        if not isinstance(X, RowStore):
+            return super()._problem(X, y, sample_weight, covariates)
+        check_given(X, y=y, sample_weight=sample_weight, covariates=covariates)
+        encode = self._stored_encoder(X)
+        if is_small(X):
+            whole = X.take(np.arange(len(X)))
+            return super()._problem(whole.X, whole.y, whole.weights, whole.covariates)
+        self._note_features(X)
+        self._check_rows(X)
+        family, n_outputs = self._fitted_family()
+        kind, device = self._torch_dtype(X.dtype), torch.device(self.device)
+        return counted_samples(StoredProblem(X, family, encode, n_outputs, kind, device))
+
+    def _stored_encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the function that turns stored responses into numbers."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_format_1(cls, document: dict[str, Any]) -> dict[str, Any]:
+        """Return a document of format 1, whose parameters were flat, in the present format."""
+        flat = dict(document["parameters"])
+        form, every = flat["score_form"], flat.pop("checkpoint_every")
+        if flat["checkpoint"] is not None and every != 1:
+            flat["checkpoint"] = Checkpoint(flat["checkpoint"], every)
+        names_kept = cls._get_param_names()
+        own = {name: value for name, value in flat.items() if name not in names_kept}
+        rank = own["rank"] or 2  # None meant two directions to the likelihood solver
+        names = ("covariance", "shrinkage")
+        likelihood = Likelihood(rank=rank, **{name: own.pop(name) for name in names})
+        solvers: dict[str, Solver] = {"likelihood": likelihood, "gradient": Gradient(**own)}
+        if flat["solver"] in solvers:
+            solver: Any = solvers[flat["solver"]]
+        elif repr(likelihood) + repr(solvers["gradient"]) == "Likelihood()Gradient()":
+            solver = "auto"
+        else:
+            solver = Auto([Uniform(), likelihood, Refined(likelihood), solvers["gradient"]])
+        kept = {name: value for name, value in flat.items() if name in names_kept}
+        parameters = {**kept, "solver": to_json("solver", solver)}
+        fitted = {**document["fitted"], "score_form_": form}
+        if fitted["solver_"] == "polish":
+            fitted["solver_"] = Refined.name
+        return {**document, "parameters": parameters, "fitted": fitted}
+
+    def _check_rows(self, rows: RaggedRows | RowStore) -> None:
+        """Refuse samples with fewer rows than heads that need distinct rows."""
         heads: Any = self.n_heads
         if self.coupling == "distinct" and not isinstance(heads, str):
             most = int(max(heads)) if isinstance(heads, list | tuple) else int(heads)
             check_lengths(rows, most, "lower n_heads, drop short samples, or set ")
-
-    def _encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
-        """Turn stored responses into numbers."""
-        raise NotImplementedError
 
     @torch.random.fork_rng(devices=[])  # seeds are our own; the user's generator stays as it is
     def _fit_problem(self, problem: Problem) -> None:
@@ -190,7 +242,7 @@ class _DiagAtt(DiagonalReading):
         self.selection_ = fitted.report
         self.unevenness_ = [] if is_glm else unevenness(module, problem)
         self._state = fitted.state
-        self._warn_if_uniform()
+        warn_if_uniform(self.unevenness_, stacklevel=5)
         self.n_iter_ = max(len(history) for history in fitted.history)
         self.communication_ = {
             "processes": problem.group.size,
@@ -198,25 +250,6 @@ class _DiagAtt(DiagonalReading):
             "bytes": problem.group.traffic,
             "sample_bytes": problem.group.exchanged,
         }
-
-    def _warn_if_uniform(self) -> None:
-        if self.unevenness_ and max(self.unevenness_) < LEAST_UNEVENNESS:
-            warnings.warn(
-                "attention is near uniform: no row of interest was found, and the prediction is "
-                "close to a regression on mean rows. Do not read locate() as an answer.",
-                NoRowOfInterestWarning,
-                stacklevel=5,
-            )
-
-    def _problem(self, family: Family, rows, y, weights, Z, n_outputs) -> Samples:
-        dtype = self._torch_dtype(rows.dtype)
-        values, offsets = rows.to_torch(self.device, dtype)
-        y, weights, Z = (torch.as_tensor(a).to(self.device, dtype) for a in (y, weights, Z))
-        return Samples(family, values, offsets, y, weights, Z, n_outputs)
-
-    def _torch_dtype(self, own: np.dtype) -> torch.dtype:
-        """What was asked for, or that of the rows."""
-        return torch.float32 if np.dtype(self.dtype or own) == np.float32 else torch.float64
 
     def _warm_start(self, problem: Problem) -> Fitted | None:
         """Return the earlier fit that this one goes on from, if that is asked for."""

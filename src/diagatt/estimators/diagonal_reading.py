@@ -9,12 +9,13 @@ import torch
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from diagatt import coerce
 from diagatt.attention.coupling import distinct_argmax
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.estimators.base import RowsEstimator, check_finite, validate_covariates
+from diagatt.certainty import Certainty, Summary
+from diagatt.certainty.summary import coefficient
+from diagatt.estimators.base import RowsEstimator
 from diagatt.estimators.stored import by_shard
-from diagatt.estimators.summary import Certainty, Summary, coefficient
-from diagatt.families import Family
 from diagatt.ragged import RaggedRows
 from diagatt.segments import map_blocks, segment_argmax, segment_sum, weighted_pool
 from diagatt.stores import RowStore
@@ -25,10 +26,6 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
 
     query_: np.ndarray  # (M·R, D, q), or W itself, (M·R, D, D)
     key_: np.ndarray | None  # (M·R, D, q), or None
-
-    def _fitted_family(self) -> tuple[Family, int]:
-        """Family and number of linear predictors."""
-        raise NotImplementedError
 
     def _validate_rows(self, X: Any, *, reset: bool) -> RaggedRows:
         rows = super()._validate_rows(X, reset=reset)
@@ -76,15 +73,15 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
 
     @by_shard
     @torch.no_grad()
-    def _linear_predictor(self, X: Any, covariates: Any) -> np.ndarray:
+    def _linear_predictor(self, X: Any, covariates: Any = None) -> np.ndarray:
         check_is_fitted(self)
         rows = self._validate_rows(X, reset=False)
-        Z = validate_covariates(covariates, len(rows), self.n_covariates_)
+        Z = coerce.covariates(covariates, len(rows), self.n_covariates_)
         module = self.to_module().to(self.device)
         values, offsets = rows.to_torch(self.device, module.value.dtype)
         z = map_blocks(module, values, offsets, torch.as_tensor(Z).to(values))
         if not bool(torch.isfinite(z).all()):
-            check_finite(rows)
+            coerce.refuse_nonfinite(rows)
         return z.cpu().numpy()
 
     @torch.no_grad()
@@ -94,7 +91,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         values, offsets = rows.to_torch(self.device, module.value.dtype)
         kappa = map_blocks(module.attention, values, offsets)
         if not bool(torch.isfinite(kappa).all()):
-            check_finite(rows)
+            coerce.refuse_nonfinite(rows)
         return kappa.reshape(len(values), self.n_restarts_, self.n_heads_), values, offsets
 
     @torch.no_grad()
@@ -104,7 +101,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         values, offsets = rows.to_torch(self.device, module.value.dtype)
         scores = map_blocks(module.scores, values, offsets) / self.temperature_
         if not bool(torch.isfinite(scores).all()):
-            check_finite(rows)
+            coerce.refuse_nonfinite(rows)
         return scores, offsets
 
     @by_shard

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from diagatt.attention.gated import GatedAttention
-from diagatt.estimators.competitor import Competitor, CompetitorClassifier, CompetitorRegressor
-from diagatt.estimators.competitor_parameters import at_least, one_of
-from diagatt.localization import N_LOCATED, top_rows
+from diagatt.estimators.competitor import TRAINING_RULES, Competitor
+from diagatt.estimators.response import Classification, Regression
+from diagatt.localization import N_LOCATED
+from diagatt.parameters import at_least, count, several
 from diagatt.solvers.gradient.adam import train
-from diagatt.solvers.gradient.train import OPTIMIZERS, in_blocks
+from diagatt.solvers.gradient.train import in_blocks
 from diagatt.solvers.problem import Samples
 
 
 class _Gated(Competitor):
-    """Everything that regression and classification share."""
+    """What regression and classification share."""
 
-    _grids: ClassVar = {"max_epochs": (5, 10, 20, 40), "ridge": (0.1, 1.0, 10.0)}
+    grids: ClassVar = {"max_epochs": (5, 10, 20, 40), "ridge": (0.1, 1.0, 10.0)}
+    rules: ClassVar = {**TRAINING_RULES, "n_hidden": count(1), "ridge": several(at_least(0))}
 
     def __init__(
         self,
@@ -57,24 +59,6 @@ class _Gated(Competitor):
         self.device = device
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to samples and their responses.
-
-        Parameters
-        ----------
-        X : RaggedRows, list of (p_i, d) arrays, (n, p, d) array, or (n, d) array
-        y : array of shape (n,)
-        sample_weight : array of shape (n,), optional
-        """
-        self._fit(X, y, sample_weight)
-        return self
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        one_of(self, "optimizer", OPTIMIZERS)
-        at_least(self, 1, "n_hidden", "max_epochs", "batch_size")
-        at_least(self, 0, "ridge", "score_ridge", "tolerance", "learning_rate", "init_scale")
-
     def _train(self, problem: Samples, seed: int, memo: dict) -> None:
         module = GatedAttention(problem.n_features, self.n_hidden, problem.n_outputs)
         module.to(problem.values)
@@ -85,7 +69,7 @@ class _Gated(Competitor):
             setattr(self, f"{name}_", tensor.cpu().numpy())
 
     def to_module(self) -> GatedAttention:
-        """The fitted model as a torch module."""
+        """Return the fitted model as a torch module."""
         hidden, d = self.content_.shape
         module = GatedAttention(d, hidden, len(self.intercept_))
         names = list(module.state_dict())
@@ -97,24 +81,19 @@ class _Gated(Competitor):
         module = self.to_module()
         return in_blocks(module, values.to(module.value.dtype), offsets, module)
 
-    @torch.no_grad()
-    def _weights(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        values, offsets = self._packed(X)
+    def _row_scores(self, values: Tensor, offsets: Tensor) -> Tensor:
+        """Return the attention weights a_k, (N,)."""
         module = self.to_module()
-        weights = in_blocks(module, values.to(module.value.dtype), offsets, module.attention)
-        return weights[:, 0].cpu().numpy(), offsets.cpu().numpy()
+        return in_blocks(module, values.to(module.value.dtype), offsets, module.attention)[:, 0]
 
     def attention(self, X: Any) -> list[np.ndarray]:
-        """Attention weights a_k of every sample's rows, arrays of shape (p_i, 1) that sum to 1."""
-        weights, offsets = self._weights(X)
-        return np.split(weights[:, None], offsets[1:-1])
-
-    def locate(self, X: Any) -> np.ndarray:
-        """Rows with the largest attention weights, (n_samples, n_located); -1 where fewer."""
-        return top_rows(*self._weights(X), self.n_located)
+        """Return the weights a_k of the rows of every sample, arrays (p_i, 1) that sum to 1."""
+        values, offsets = self._packed(X)
+        weights = self._row_scores(values, offsets).cpu().numpy()
+        return np.split(weights[:, None], offsets.cpu().numpy()[1:-1])
 
 
-class GatedAttentionRegressor(_Gated, CompetitorRegressor):
+class GatedAttentionRegressor(Regression, _Gated):
     r"""Regression by the gated attention pooling of Ilse, Tomczak and Welling (2018).
 
     .. math:: g(\mathrm E\, y) = ⟨β, \textstyle\sum_k a_k x_k⟩ + b, \qquad
@@ -125,25 +104,25 @@ class GatedAttentionRegressor(_Gated, CompetitorRegressor):
     n_hidden : int
         Hidden units of the attention network.
     family : {"auto", "gaussian", "poisson", "gamma"}
-        "auto" is gaussian. (The classifier knows "auto" alone.)
+        "auto" is gaussian.
     optimizer : {"auto", "adam", "lbfgs"}
         Mini-batch Adam, or full-batch L-BFGS; "auto" takes L-BFGS for small data.
     learning_rate, batch_size : float, int
-        Of Adam.
+        Step size of Adam, and how many samples it sees per step.
     max_epochs : int, "auto" or sequence
         Passes of Adam; "auto" tries 5, 10, 20 and 40 on held-out samples.
     tolerance : float
         L-BFGS stops when no entry of the gradient is larger.
     ridge : float, "auto" or sequence
-        λ of ½λ‖β‖² beside the summed loss; "auto" tries 0.1, 1 and 10.
+        λ of ½λ‖β‖², added to the summed loss; "auto" tries 0.1, 1 and 10.
     score_ridge : float
         λ of ½λσ²(‖V‖² + ‖U‖² + ‖w‖²); σ² is the variance of y (1 unless gaussian).
     init_scale : float
-        Entries of V, U start from N(0, init_scale²/d), of w from N(0, init_scale²/n_hidden).
+        V and U start from N(0, init_scale²/d), w starts from N(0, init_scale²/n_hidden).
     n_located : int
-        Rows that `locate` names.
+        How many rows `locate` names per sample: those with the largest weights a_k.
     selection : "holdout" or int
-        How open parameters are compared: one held-out part of n/8, or this many folds.
+        How candidate values are compared: on one held-out part of n/8, or by this many folds.
     random_state, device, verbose
         Seed, torch device, whether to show a progress bar.
 
@@ -158,12 +137,11 @@ class GatedAttentionRegressor(_Gated, CompetitorRegressor):
     intercept_ : array of shape (1,)
     max_epochs_, ridge_, n_iter_ : numbers
     history_, selection_ : list of dicts
-        Loss of every epoch; held-out loss of every candidate.
+        Loss after every epoch; held-out loss of every candidate.
 
     Examples
     --------
-    >>> from diagatt import simulate
-    >>> from diagatt.estimators.gated import GatedAttentionRegressor
+    >>> from diagatt import GatedAttentionRegressor, simulate
     >>> data = simulate.regression(100, p=6, d=4, mu=(3,), sigma2=(4,), seed=0)
     >>> model = GatedAttentionRegressor(n_hidden=8, random_state=0).fit(data.X, data.y)
     >>> [weights.shape for weights in model.attention(data.X[:2])]
@@ -171,7 +149,7 @@ class GatedAttentionRegressor(_Gated, CompetitorRegressor):
     """
 
 
-class GatedAttentionClassifier(_Gated, CompetitorClassifier):
+class GatedAttentionClassifier(Classification, _Gated):
     """Classification by gated attention pooling; parameters of `GatedAttentionRegressor`.
 
     Parameters
@@ -189,8 +167,7 @@ score_ridge, init_scale, n_located, selection, random_state, device, verbose
 
     Examples
     --------
-    >>> from diagatt import simulate
-    >>> from diagatt.estimators.gated import GatedAttentionClassifier
+    >>> from diagatt import GatedAttentionClassifier, simulate
     >>> data = simulate.classification(100, p=6, d=4, seed=0)
     >>> model = GatedAttentionClassifier(n_hidden=8, random_state=0).fit(data.X, data.y)
     >>> model.predict_proba(data.X[:2]).shape

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from diagatt.estimators.competitor import Competitor, CompetitorClassifier, CompetitorRegressor
-from diagatt.estimators.competitor_parameters import at_least, one_of
-from diagatt.localization import N_LOCATED, top_rows
+from diagatt.estimators.competitor import Competitor
+from diagatt.estimators.response import Classification, Regression
+from diagatt.localization import N_LOCATED
+from diagatt.parameters import at_least, one_of, several
 from diagatt.segments import segment_argmax, segment_max, segment_mean, spread
 from diagatt.solvers.glm import fit_linear
 from diagatt.solvers.problem import Samples
 
-POOLS = ("mean", "max", "mean+max")
-
 
 def pool_rows(values: Tensor, offsets: Tensor, pool: str) -> Tensor:
-    """One feature vector a sample: (n, d) for "mean" and "max", (n, 2d) for "mean+max"."""
+    """Return one vector per sample: (n, d) for "mean" and "max", (n, 2d) for "mean+max"."""
     parts = []
     if "mean" in pool:
         parts.append(segment_mean(values, offsets))
@@ -29,9 +27,9 @@ def pool_rows(values: Tensor, offsets: Tensor, pool: str) -> Tensor:
 
 
 def row_contributions(values: Tensor, offsets: Tensor, pool: str, coef: Tensor) -> Tensor:
-    """What each row adds to its sample's linear predictors, (N, K).
+    """Return what each row adds to the linear predictors of its sample, (N, K).
 
-    A mean shares ⟨β, x_j⟩/p; of a maximum the row that attains it (the first, if several) gets all.
+    A mean gives ⟨β, x_j⟩/p to each row; a maximum gives all to the (first) row that attains it.
     """
     d = values.shape[1]
     total = values.new_zeros(len(values), coef.shape[1])
@@ -48,25 +46,12 @@ def row_contributions(values: Tensor, offsets: Tensor, pool: str, coef: Tensor) 
 
 
 class _Pooled(Competitor):
-    _grids: ClassVar = {"ridge": (0.1, 1.0, 10.0, 100.0, 1000.0)}
+    """What regression and classification share."""
+
+    grids: ClassVar = {"ridge": (0.1, 1.0, 10.0, 100.0, 1000.0)}
+    rules: ClassVar = {"pool": one_of("mean", "max", "mean+max"), "ridge": several(at_least(0))}
     pool: str
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to samples and their responses.
-
-        Parameters
-        ----------
-        X : RaggedRows, list of (p_i, d) arrays, (n, p, d) array, or (n, d) array
-        y : array of shape (n,)
-        sample_weight : array of shape (n,), optional
-        """
-        self._fit(X, y, sample_weight)
-        return self
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        one_of(self, "pool", POOLS)
-        at_least(self, 0, "ridge")
+    ridge_: float
 
     def _train(self, problem: Samples, seed: int, memo: dict) -> None:
         pooled = pool_rows(problem.values, problem.offsets, self.pool)
@@ -81,39 +66,34 @@ class _Pooled(Competitor):
         pooled = pool_rows(values, offsets, self.pool).double()
         return pooled @ torch.from_numpy(self.coef_).T + torch.from_numpy(self.intercept_)
 
-    def locate(self, X: Any) -> np.ndarray:
-        """Rows that contribute most to the linear predictor, (n_samples, n_located).
-
-        By absolute value, or by Euclidean norm over classes; -1 where a sample has fewer rows.
-        """
-        values, offsets = self._packed(X)
+    def _row_scores(self, values: Tensor, offsets: Tensor) -> Tensor:
+        """Return the absolute contributions of rows, or their norms over classes."""
         coef = torch.from_numpy(self.coef_).T.to(values.dtype)
-        size = row_contributions(values, offsets, self.pool, coef).norm(dim=1)
-        return top_rows(size.numpy(), offsets.numpy(), self.n_located)
+        return row_contributions(values, offsets, self.pool, coef).norm(dim=1)
 
 
-class PooledRegressor(_Pooled, CompetitorRegressor):
+class PooledRegressor(Regression, _Pooled):
     r"""Ridge (or Poisson, or gamma) regression on the pooled rows of each sample.
 
     .. math:: g(\mathrm E\, y) = ⟨β, \mathrm{pool}(x_1, …, x_p)⟩ + b
 
-    The paper does not compare with it; a table without it is not honest.
+    It is not among the paper's methods; it is the simplest baseline.
 
     Parameters
     ----------
     pool : {"mean", "max", "mean+max"}
         Mean of each feature over rows, its maximum, or both side by side.
     ridge : float, "auto" or sequence
-        λ of ½λ‖β‖² beside the summed loss, as ``alpha`` of scikit-learn's Ridge. "auto" tries
+        λ of ½λ‖β‖², added to the summed loss, as ``alpha`` of scikit-learn's Ridge. "auto" tries
         0.1, 1, 10, 100 and 1000 on held-out samples.
     family : {"auto", "gaussian", "poisson", "gamma"}
         "auto" is gaussian.
     n_located : int
-        Rows that `locate` names.
+        How many rows `locate` names per sample: those that contribute most to z.
     selection : "holdout" or int
-        How open parameters are compared: one held-out part of n/8, or this many folds.
+        How candidate values are compared: on one held-out part of n/8, or by this many folds.
     random_state : int, RandomState or None
-        Of the held-out part.
+        Seeds the choice of the held-out part.
 
     Attributes
     ----------
@@ -127,8 +107,7 @@ class PooledRegressor(_Pooled, CompetitorRegressor):
 
     Examples
     --------
-    >>> from diagatt import simulate
-    >>> from diagatt.estimators.pooled import PooledRegressor
+    >>> from diagatt import PooledRegressor, simulate
     >>> data = simulate.regression(200, p=6, d=4, mu=(3,), sigma2=(4,), seed=0)
     >>> model = PooledRegressor(ridge="auto", random_state=0).fit(data.X, data.y)
     >>> model.locate(data.X[:1])
@@ -153,7 +132,7 @@ class PooledRegressor(_Pooled, CompetitorRegressor):
         self.random_state = random_state
 
 
-class PooledClassifier(_Pooled, CompetitorClassifier):
+class PooledClassifier(Classification, _Pooled):
     """Logistic regression on the pooled rows of each sample; softmax for more than two classes.
 
     Parameters
@@ -171,8 +150,7 @@ class PooledClassifier(_Pooled, CompetitorClassifier):
 
     Examples
     --------
-    >>> from diagatt import simulate
-    >>> from diagatt.estimators.pooled import PooledClassifier
+    >>> from diagatt import PooledClassifier, simulate
     >>> data = simulate.classification(200, p=6, d=4, seed=0)
     >>> PooledClassifier("mean+max").fit(data.X, data.y).predict_proba(data.X[:2]).shape
     (2, 2)

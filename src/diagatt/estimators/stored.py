@@ -6,24 +6,20 @@ from collections.abc import Callable
 from dataclasses import fields
 from functools import wraps
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
-from diagatt.estimators.base import validate_weights
-from diagatt.estimators.summary import Certainty
+from diagatt.certainty import Certainty
 from diagatt.families import check_response
 from diagatt.solvers.problem import Problem
 from diagatt.solvers.stored import StoredProblem
 from diagatt.stores import RowStore
 
-if TYPE_CHECKING:
-    from diagatt.estimators.diagonal_base import _DiagAtt
+__all__ = ["by_shard", "check_given", "counted_samples", "is_small", "stored_classes"]
 
-__all__ = ["READ_WHOLE", "by_shard", "check_given", "fit_store", "stored_classes"]
-
-# Numbers (rows times features) up to which a store is read into memory and fitted there.
+# Entries (rows times features) up to which a store is read into memory and fitted there.
 READ_WHOLE = 1_000_000
 
 
@@ -39,7 +35,7 @@ def by_shard(method: Callable) -> Callable:
         if not isinstance(X, RowStore):
             return method(self, X, *args, **kwargs)
         if any(given is not None for given in (*args, *kwargs.values())):
-            raise ValueError("covariates were given beside a RowStore, which holds its own.")
+            raise ValueError("covariates must not be passed with a RowStore: it contains its own.")
         answers = []
         for part in X.parts():
             beside = (part.covariates,) if takes_covariates else ()
@@ -65,8 +61,8 @@ def check_given(store: RowStore, **given: Any) -> None:
     for name, value in given.items():
         if value is not None:
             raise ValueError(
-                f"{name} was given beside a RowStore, which holds its own: leave {name} out, or "
-                "write it into the store."
+                f"{name} must not be passed with a RowStore, which contains its own: leave {name} "
+                "out, or write it into the store."
             )
     if not store.has_response:
         raise ValueError(f"{store.path} holds no responses: write the store with y to fit to it.")
@@ -82,24 +78,16 @@ def stored_classes(store: RowStore) -> np.ndarray:
     return np.array(sorted(found))
 
 
-def fit_store(estimator: _DiagAtt, store: RowStore, **given: Any) -> None:
-    """Fit in passes over the shards; a store that is small is read whole."""
-    check_given(store, **given)
-    estimator._note_features(store)
-    encode = estimator._encoder(store)
-    if store.n_rows * store.n_features <= READ_WHOLE:
-        whole = store.take(np.arange(len(store)))
-        weights = validate_weights(whole.weights, len(store))
-        estimator._fit(whole.X, encode(np.asarray(whole.y)), weights, whole.covariates)
-        return
-    estimator._check(store)
-    family, n_outputs = estimator._fitted_family()
-    kind, device = estimator._torch_dtype(store.dtype), torch.device(estimator.device)
-    stored = StoredProblem(store, family, encode, n_outputs, kind, device)
-    for part in stored.parts(ahead=0):
-        check_response(family, part.y)
-    stored_weights = store.weights()
-    problem: Problem = stored
-    if stored_weights is not None and not stored_weights.all():
-        problem = stored.take(torch.from_numpy(np.flatnonzero(stored_weights)))
-    estimator._fit_problem(problem)
+def is_small(store: RowStore) -> bool:
+    """Whether the store is read into memory and fitted there."""
+    return store.n_rows * store.n_features <= READ_WHOLE
+
+
+def counted_samples(problem: StoredProblem) -> Problem:
+    """Check all responses and return the problem without samples of weight 0."""
+    for part in problem.parts(ahead=0):
+        check_response(problem.family, part.y)
+    weights = problem.store.weights()
+    if weights is None or weights.all():
+        return problem
+    return problem.take(torch.from_numpy(np.flatnonzero(weights)))

@@ -1,4 +1,4 @@
-"""Figures of what a model saw: each takes `ax`, draws, and returns it; none shows or saves.
+"""Figures of what a model saw: each function draws on `ax` and returns it; none shows or saves.
 
 >>> import numpy as np
 >>> from diagatt import plots
@@ -7,13 +7,9 @@
 'row'
 """
 
-from diagatt.plots.attention import attention, top_rows
-from diagatt.plots.coefficients import coefficients
-from diagatt.plots.heads import heads
-from diagatt.plots.history import history
+from diagatt.plots.attention import attention, heads, scores, top_rows
+from diagatt.plots.fit import calibration, coefficients, history, observed_predicted
 from diagatt.plots.patches import patches
-from diagatt.plots.responses import calibration, observed_predicted
-from diagatt.plots.scores import scores
 from diagatt.plots.words import words
 
 __all__ = [

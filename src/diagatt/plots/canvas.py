@@ -1,22 +1,24 @@
-"""What all figures share: an axes to draw on, colours, and the check of weights."""
+"""What all figures share: axes to draw on, colours, the check of weights, and image files."""
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-# Told apart by colour-blind eyes (Okabe and Ito); one a head, in order.
+# One colour per head, in order; distinguishable with colour blindness (Okabe and Ito).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6BB1", "#777777")
-REST = "0.65"
+REST = "0.65"  # rows that are not active
 TRUTH = "#222222"
 
 
 def axes_or_new(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    """The axes given, or those of a new pyplot figure (so that notebooks show it)."""
+    """Return `ax`, or the axes of a new pyplot figure (so that notebooks show it)."""
     if ax is not None:
         return ax
     import matplotlib.pyplot as plt
@@ -24,26 +26,26 @@ def axes_or_new(ax: Axes | None, size: tuple[float, float]) -> Axes:
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
-def tidy(ax: Axes) -> Axes:
-    """Leave out the frame's upper and right sides."""
+def tidy(ax: Axes, *, legend: bool = False, integer_x: bool = False, **labels: Any) -> Axes:
+    """Hide the upper and right sides of the frame, and set labels, ticks and legend."""
+    ax.set(**labels)
     ax.spines[["top", "right"]].set_visible(False)
+    if integer_x:
+        from matplotlib.ticker import MaxNLocator
+
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if legend:
+        ax.legend(frameon=False, fontsize=9)
     return ax
 
 
-def whole_ticks(ax: Axes) -> None:
-    """Ticks of the horizontal axis at whole numbers only."""
-    from matplotlib.ticker import MaxNLocator
-
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-
-
 def colour(head: int) -> str:
-    """The colour of a head."""
+    """Return the colour of a head."""
     return COLOURS[head % len(COLOURS)]
 
 
 def as_weights(weights: Any, name: str = "weights") -> np.ndarray:
-    """Numbers of one sample's rows, (p, R); a 1-D array is one head."""
+    """Return the numbers of one sample's rows as (p, R); a 1-D array is one head."""
     array = np.asarray(weights, dtype=float)
     array = array[:, None] if array.ndim == 1 else array
     if array.ndim != 2 or array.size == 0:
@@ -55,9 +57,9 @@ def as_weights(weights: Any, name: str = "weights") -> np.ndarray:
 
 
 def strongest_head(weights: np.ndarray, head: int | None) -> tuple[np.ndarray, np.ndarray]:
-    """Weight to shade each row by, and the head whose colour it has.
+    """Return the weight that shades each row, and the head whose colour the row gets.
 
-    For ``head=None`` each row has its largest weight over heads.
+    With ``head=None`` each row gets its largest weight over all heads.
     """
     if head is None:
         chosen = weights.argmax(axis=1)
@@ -68,3 +70,15 @@ def strongest_head(weights: np.ndarray, head: int | None) -> tuple[np.ndarray, n
             f"head {head} does not exist: there are heads 0 to {weights.shape[1] - 1}."
         )
     return weights[np.arange(len(weights)), chosen], chosen
+
+
+def figure_bytes(figure: Figure, kind: str, *, dpi: float) -> bytes:
+    """Return a figure as PNG or SVG; equal figures give equal bytes."""
+    from matplotlib import rc_context
+
+    out = io.BytesIO()
+    # An SVG would contain the date, and random names of its parts.
+    metadata = {"Date": None} if kind == "svg" else {}
+    with rc_context({"svg.hashsalt": "diagatt"}):
+        figure.savefig(out, format=kind, dpi=dpi, metadata=metadata)
+    return out.getvalue()

@@ -1,4 +1,4 @@
-"""Words shaded in their sentence."""
+"""Texts with their words shaded by weight."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ def words(
     fontsize: float = 12,
     ax: Axes | None = None,
 ) -> Axes:
-    """Write a text, each row's span shaded by its weight in the colour of its head.
+    """Draw a text and shade the span of each row by its weight, in the colour of its head.
 
     Parameters
     ----------
     text : str
     spans : p pairs (start, stop)
-        Row j is ``text[start:stop]``. A span that begins inside an earlier one is not shaded.
+        Row j is ``text[start:stop]``. A span that starts inside an earlier one is not shaded.
     weights : array of shape (p, R)
     head : int, optional
         Show this head; by default each row has its largest weight.
     fontsize : float
     ax : matplotlib Axes, optional
-        Its frame is taken away. Lines break at its width as it is now.
+        Its frame is hidden. Lines break at its present width.
 
     Examples
     --------
@@ -47,23 +47,24 @@ def words(
     """
     from matplotlib.offsetbox import AnchoredOffsetbox, HPacker, TextArea, VPacker
 
-    array = as_weights(weights)
-    shade, chosen = strongest_head(array, head)
-    pieces = _pieces(text, spans, len(array))
+    shade, chosen = strongest_head(as_weights(weights), head)
+    pieces = _pieces(text, spans, len(shade))
     if ax is None:
         ax = axes_or_new(None, (7, 0.6 + 0.3 * (1 + len(text) // 80)))
         ax.set_position((0.02, 0.02, 0.96, 0.96))
+
+    def area(piece: str, row: int | None) -> Artist:
+        style: dict[str, Any] = {"fontsize": fontsize, "parse_math": False}
+        if row is not None:
+            rgba = (colour(chosen[row]), float(_STRONGEST * shade[row]))
+            style["bbox"] = {"facecolor": rgba, "edgecolor": "none", "pad": 1.5}
+        return TextArea(piece, textprops=style)
+
     width = ax.get_window_extent().width / ax.figure.dpi * 72  # points
-    lines: list[Artist] = []
-    for line in _wrapped(pieces, width, fontsize):
-        areas: list[Artist] = []
-        for piece, row in line:
-            style: dict[str, Any] = {"fontsize": fontsize, "parse_math": False}
-            if row is not None:
-                rgba = (colour(chosen[row]), float(_STRONGEST * shade[row]))
-                style["bbox"] = {"facecolor": rgba, "edgecolor": "none", "pad": 1.5}
-            areas.append(TextArea(piece, textprops=style))
-        lines.append(HPacker(children=areas, pad=0, sep=0, align="baseline"))
+    lines: list[Artist] = [
+        HPacker(children=[area(*piece) for piece in line], pad=0, sep=0, align="baseline")
+        for line in _wrapped(pieces, width, fontsize)
+    ]
     box = VPacker(children=lines, pad=0, sep=0.55 * fontsize, align="left")
     ax.add_artist(AnchoredOffsetbox("upper left", child=box, pad=0, borderpad=0, frameon=False))
     ax.set_axis_off()
@@ -71,25 +72,23 @@ def words(
 
 
 def _pieces(text: str, spans: Any, p: int) -> list[tuple[str, int | None]]:
-    """The text cut into what is a row (with its number) and what is between rows."""
+    """Cut the text into rows (with their indices) and what lies between them (with None)."""
     pairs = [(int(start), int(stop)) for start, stop in spans]
     if len(pairs) != p:
-        raise ValueError(f"there are {len(pairs)} spans for {p} rows: pass one a row.")
-    for j, (start, stop) in enumerate(pairs):
+        raise ValueError(f"there are {len(pairs)} spans for {p} rows: pass one per row.")
+    pieces: list[tuple[str, int | None]] = []
+    position = 0
+    for j, (start, stop) in sorted(enumerate(pairs), key=lambda row: (*row[1], row[0])):
         if not 0 <= start <= stop <= len(text):
             raise ValueError(f"row {j}: span {(start, stop)} is outside the text of {len(text)}.")
-    pieces: list[tuple[str, int | None]] = []
-    at = 0
-    for start, stop, j in sorted((start, stop, j) for j, (start, stop) in enumerate(pairs)):
-        if start < at or start == stop:
-            continue
-        pieces += [(text[at:start], None), (text[start:stop], j)]
-        at = stop
-    return [piece for piece in [*pieces, (text[at:], None)] if piece[0]]
+        if start >= position and start < stop:
+            pieces += [(text[position:start], None), (text[start:stop], j)]
+            position = stop
+    return [piece for piece in [*pieces, (text[position:], None)] if piece[0]]
 
 
 def _wrapped(pieces: list[tuple[str, int | None]], width: float, fontsize: float) -> list[list]:
-    """Lines of pieces; they break at spaces and line ends, and in front of a row."""
+    """Arrange pieces in lines, which break at spaces, at line ends and in front of a row."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextToPath
 
@@ -97,10 +96,9 @@ def _wrapped(pieces: list[tuple[str, int | None]], width: float, fontsize: float
     lines: list[list] = [[]]
     used = 0.0
     for text, row in pieces:
-        parts = re.findall(r"\s+|\S+", text) if row is None else [text]
-        for part in parts:
+        for part in re.findall(r"\s+|\S+", text) if row is None else [text]:
             visible = "".join(c if c.isprintable() else " " for c in part)
-            # A trailing space has no width of its own: measure it before a mark.
+            # A trailing space has no width of its own: measure it in front of a mark.
             advance = measure.get_text_width_height_descent(visible + "|", font, False)[0]
             advance -= measure.get_text_width_height_descent("|", font, False)[0]
             if lines[-1] and ("\n" in part or used + advance > width):

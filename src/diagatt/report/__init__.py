@@ -1,4 +1,4 @@
-"""What the model saw, on one page: a self-contained HTML file to look at, mail and keep.
+"""One self-contained HTML page that shows what the model saw: open it, mail it, keep it.
 
 >>> from diagatt import DiagAttRegressor, simulate
 >>> from diagatt.report import render_page
@@ -9,8 +9,7 @@
 True
 """
 
-from diagatt.report.notebook import estimator_html
 from diagatt.report.page import render_page, write_page
 from diagatt.report.samples import Samples, collect
 
-__all__ = ["Samples", "collect", "estimator_html", "render_page", "write_page"]
+__all__ = ["Samples", "collect", "render_page", "write_page"]

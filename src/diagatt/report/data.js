@@ -1,5 +1,5 @@
 "use strict";
-// The block of data, and packed arrays read out of it only when they are first asked for.
+// The block of data; its packed arrays are decoded when they are first used.
 
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const N = DATA.ids.length;
@@ -12,7 +12,7 @@ function bytes(base64) {
   return array;
 }
 
-// All 65,536 half-precision numbers, so that reading one is a look into a table.
+// All 65,536 half-precision numbers, so that reading one is a table lookup.
 const HALVES = new Float32Array(65536);
 for (let code = 0; code < 65536; code++) {
   const sign = code & 0x8000 ? -1 : 1;
@@ -43,7 +43,7 @@ function unpack(name) {
 const CUTS = new Float64Array(N + 1);
 unpack("kept").forEach((count, i) => { CUTS[i + 1] = CUTS[i] + count; });
 
-// The kept rows of a sample: number, weights and scores of all heads, and where they stand.
+// The kept rows of a sample: index, weights and scores of all heads, and places in text or picture.
 function rowsOf(i) {
   const weights = numbers("weights", CUTS[i] * HEADS, CUTS[i + 1] * HEADS);
   const scores = DATA.scores && numbers("scores", CUTS[i] * HEADS, CUTS[i + 1] * HEADS);

@@ -1,5 +1,5 @@
 // A sample's rows as shaded text, as boxes over its picture, or as columns.
-// `head` is a number, or -1 for all heads together: a row then has its largest weight, in that
+// `head` is an index, or -1 for all heads together: a row then has its largest weight, in that
 // head's colour.
 
 function shown(row, head) {

@@ -1,4 +1,4 @@
-// The list of samples: filtered, sorted, and drawn only where it is in sight.
+// The list of samples: filtered, sorted, and drawn only where it is visible.
 
 const ITEM = 58; // pixels, as in the style
 const list = document.getElementById("list");
@@ -20,8 +20,8 @@ const ORDERS = {
   error: (a, b) => DATA.error[b] - DATA.error[a],
 };
 
-let fitting = []; // samples that fit, in order
-let place = 0; // of the chosen sample in them
+let matching = []; // samples that match, in order
+let place = 0; // position of the chosen sample among them
 
 const haystacks = DATA.ids.map((id, i) => {
   const parts = [id, label(DATA.prediction[i])];
@@ -33,28 +33,28 @@ const haystacks = DATA.ids.map((id, i) => {
 function refresh() {
   const needle = search.value.trim().toLowerCase();
   const filter = filters.querySelector('[aria-checked="true"]').dataset.filter;
-  const chosen = fitting[place];
-  fitting = [];
+  const chosen = matching[place];
+  matching = [];
   for (let i = 0; i < N; i++) {
-    if (PASSES[filter](i) && (!needle || haystacks[i].includes(needle))) fitting.push(i);
+    if (PASSES[filter](i) && (!needle || haystacks[i].includes(needle))) matching.push(i);
   }
-  if (ORDERS[sorting.value]) fitting.sort(ORDERS[sorting.value]);
-  document.getElementById("count").textContent = `${fitting.length.toLocaleString("en")} of ${N.toLocaleString("en")}`;
-  document.getElementById("none").hidden = fitting.length > 0;
-  list.hidden = fitting.length === 0;
-  items.style.height = `${fitting.length * ITEM}px`;
+  if (ORDERS[sorting.value]) matching.sort(ORDERS[sorting.value]);
+  document.getElementById("count").textContent = `${matching.length.toLocaleString("en")} of ${N.toLocaleString("en")}`;
+  document.getElementById("none").hidden = matching.length > 0;
+  list.hidden = matching.length === 0;
+  items.style.height = `${matching.length * ITEM}px`;
   list.scrollTop = 0;
-  choose(filter === "all" && !needle && sorting.value === "order" ? Math.max(0, fitting.indexOf(chosen)) : 0);
+  choose(filter === "all" && !needle && sorting.value === "order" ? Math.max(0, matching.indexOf(chosen)) : 0);
 }
 
 function option(at) {
-  const i = fitting[at];
+  const i = matching[at];
   const outcome = mark(i);
   const sign = { right: "✓", wrong: "✗" }[outcome] || "";
-  const known = outcome === "wrong" ? ` (${label(DATA.truth[i])})` : "";
+  const truth = outcome === "wrong" ? ` (${label(DATA.truth[i])})` : "";
   const item = el(
     "div",
-    { id: `option-${at}`, role: "option", "aria-selected": String(at === place), "aria-posinset": at + 1, "aria-setsize": fitting.length },
+    { id: `option-${at}`, role: "option", "aria-selected": String(at === place), "aria-posinset": at + 1, "aria-setsize": matching.length },
     el("span", { className: `mark ${outcome}`, title: outcome && verdict(outcome), "aria-label": outcome && verdict(outcome) }, sign),
   );
   if (DATA.kind === "image") {
@@ -63,7 +63,7 @@ function option(at) {
   }
   const sure = `${unpack("ambiguous")[i] ? "? " : ""}${percent(CONFIDENCE[i])}`;
   item.append(
-    el("span", { className: "name", dir: "auto" }, `${DATA.ids[i]} · ${label(DATA.prediction[i])}${known}`),
+    el("span", { className: "name", dir: "auto" }, `${DATA.ids[i]} · ${label(DATA.prediction[i])}${truth}`),
     el("span", { className: "sure", title: "confidence" }, sure),
     miniature(i),
   );
@@ -74,27 +74,27 @@ function option(at) {
 
 function drawList() {
   const first = Math.max(0, Math.floor(list.scrollTop / ITEM) - 4);
-  const last = Math.min(fitting.length, Math.ceil((list.scrollTop + list.clientHeight) / ITEM) + 4);
+  const last = Math.min(matching.length, Math.ceil((list.scrollTop + list.clientHeight) / ITEM) + 4);
   const drawn = [];
   for (let at = first; at < last; at++) drawn.push(option(at));
   items.replaceChildren(...drawn);
 }
 
 function choose(at) {
-  if (!fitting.length) {
+  if (!matching.length) {
     items.replaceChildren();
     list.removeAttribute("aria-activedescendant");
     article.replaceChildren();
     delete article.dataset.sample;
     return;
   }
-  place = Math.min(Math.max(0, at), fitting.length - 1);
+  place = Math.min(Math.max(0, at), matching.length - 1);
   const top = place * ITEM;
   if (top < list.scrollTop) list.scrollTop = top;
   if (top + ITEM > list.scrollTop + list.clientHeight) list.scrollTop = top + ITEM - list.clientHeight;
   drawList();
   list.setAttribute("aria-activedescendant", `option-${place}`);
-  showSample(fitting[place]);
+  showSample(matching[place]);
 }
 
 function step(by) {
@@ -106,7 +106,7 @@ function openSample(i) {
   search.value = "";
   check(filters, filters.querySelector('[data-filter="all"]'));
   refresh();
-  choose(fitting.indexOf(i));
+  choose(matching.indexOf(i));
   document.getElementById("explorer").scrollIntoView();
 }
 
@@ -122,7 +122,7 @@ list.addEventListener("click", (event) => {
   const item = event.target.closest('[role="option"]');
   if (!item) return;
   choose(Number(item.dataset.place));
-  // On a narrow screen the sample stands below the list.
+  // On a narrow screen the sample is below the list.
   if (getComputedStyle(document.getElementById("explorer")).display === "block") article.scrollIntoView();
 });
 list.addEventListener("keydown", (event) => {

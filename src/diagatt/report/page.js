@@ -1,4 +1,4 @@
-// Wiring: radio groups, keys, and the first look.
+// Wiring: radio groups, keys, and the first sample shown.
 
 function check(group, chosen) {
   for (const button of group.querySelectorAll('[role="radio"]')) {

@@ -15,24 +15,23 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from diagatt.files import write_atomically
 from diagatt.ragged import RaggedRows
-from diagatt.report.contents import contents
+from diagatt.report.encoding import contents, safe_json
 from diagatt.report.facts import metrics, model_facts
-from diagatt.report.packing import safe_json
 from diagatt.report.samples import collect
-from diagatt.report.top import top_features, top_patches, top_words
+from diagatt.report.top import DRAWINGS
 
 __all__ = ["render_page", "write_page"]
 
 _SCRIPTS = ("data.js", "tooltip.js", "drawing.js", "sample.js", "list.js", "top.js", "page.js")
 
 
-def write_page(path: str | os.PathLike, model: Any, X: Any, y: Any = None, **payload: Any) -> None:
+def write_page(path: str | os.PathLike, model: Any, X: Any, y: Any = None, **options: Any) -> None:
     """Write the page of `render_page` to a file: whole, or not at all.
 
     Parameters
     ----------
     path : path
-    model, X, y, **payload
+    model, X, y, **options
         As in `render_page`.
 
     Examples
@@ -47,7 +46,7 @@ def write_page(path: str | os.PathLike, model: Any, X: Any, y: Any = None, **pay
     ...     "What decided?" in page.read_text(encoding="utf-8")
     True
     """
-    page = render_page(model, X, y, **payload)
+    page = render_page(model, X, y, **options)
     write_atomically(Path(path), page.encode("utf-8", "xmlcharrefreplace"))
 
 
@@ -56,15 +55,9 @@ def render_page(
     X: Any,
     y: Any = None,
     *,
-    texts: Sequence[str] | None = None,
-    spans: Sequence[Any] | None = None,
-    images: Sequence[Any] | None = None,
-    boxes: Sequence[Any] | None = None,
-    ids: Sequence[Any] | None = None,
     title: str | None = None,
-    covariates: Any = None,
-    true_rows: Any = None,
     feature_names: Sequence[str] | None = None,
+    **shown: Any,
 ) -> str:
     """Show which rows decided: summary, metrics, top rows, and an explorer of all samples.
 
@@ -74,61 +67,34 @@ def render_page(
 
     Parameters
     ----------
-    model : fitted estimator with `attention`, `locate` and `predict`
-    X : samples
-    y : array of shape (n,), optional
-        Responses: right and wrong predictions are told apart, and metrics shown.
-    texts, spans : n strings, and for each an integer array of shape (p_i, 2); optional
-        Row j of a sample is ``text[start:stop]``; an empty span is a row without text.
-    images, boxes : n uint8 arrays (h, w) or (h, w, 3), and for each (p_i, 4); optional
-        Row j of a sample is the patch (top, left, height, width), in pixels.
-    ids : n names of samples, optional
+    model, X, y
+        As in `collect`.
     title : str, optional
-    covariates : array of shape (n, q), optional
-        If the model was fitted with covariates.
-    true_rows : array of shape (n, s), or n collections of row numbers; optional
-        Rows known to matter: they are marked, and the localization rate is shown.
     feature_names : d names, optional
+    **shown
+        Texts and spans, images and boxes, ids, true_rows and covariates, as in `collect`.
 
     Returns
     -------
     str
-        About 20 MB for ten thousand samples at most, unless their texts alone are longer: where
-        rows are too many, each sample keeps those with the largest weights.
+        At most about 20 MB for ten thousand samples, unless their texts alone are longer: if there
+        are too many rows, each sample keeps those with the largest weights.
     """
     check_is_fitted(model)
-    if texts is not None and images is not None:
-        raise ValueError("a sample is shown as text or as image: pass texts or images, not both.")
-    samples = collect(
-        model,
-        X,
-        y,
-        texts=texts,
-        spans=spans,
-        images=images,
-        boxes=boxes,
-        ids=ids,
-        true_rows=true_rows,
-        covariates=covariates,
-    )
+    samples = collect(model, X, y, **shown)
     title = title or "Which rows decided?"
-    if samples.kind == "rows":
-        values = RaggedRows.coerce(X).values
-        top = top_features(samples, values, _feature_names(model, feature_names))
-    else:
-        top = top_words(samples) if samples.kind == "text" else top_patches(samples)
+    names = _feature_names(model, feature_names)
+    top = DRAWINGS[samples.kind].top(samples, RaggedRows.coerce(X).values, names)
     style = _asset("page.css")
     script = "".join(_asset(name) for name in _SCRIPTS)
-    template = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined).from_string(
-        _asset("page.html.j2")
-    )
-    return template.render(
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    return environment.from_string(_asset("page.html.j2")).render(
         title=title,
         facts=model_facts(model, samples),
         metrics=metrics(model, samples),
         kind=samples.kind,
         numbers=samples.labels is None,
-        known=samples.y is not None,
+        has_responses=samples.y is not None,
         restarts=getattr(model, "n_restarts_", 1),
         style=style,
         script=script,
@@ -139,8 +105,7 @@ def render_page(
 
 
 def _feature_names(model: Any, names: Sequence[str] | None) -> list[str]:
-    if names is None:
-        return [str(name) for name in _check_feature_names_in(model)]
+    names = _check_feature_names_in(model) if names is None else names
     if len(names) != model.n_features_in_:
         raise ValueError(
             f"feature_names has {len(names)} entries, rows have {model.n_features_in_} features."
@@ -153,5 +118,5 @@ def _asset(name: str) -> str:
 
 
 def _digest(text: str) -> str:
-    """What a content security policy calls the hash of an inline element."""
+    """Return the hash by which a content security policy names an inline element."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,42 +1,52 @@
-"""Texts with spans and images with boxes: what rows were before they became numbers."""
+"""Checks of what is shown with the samples: texts with spans, images with boxes, known rows."""
 
 from __future__ import annotations
 
-import base64
-import io
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from diagatt.packing import offsets_from
+from diagatt.coerce import offsets_from
 
-__all__ = ["check_boxes", "check_images", "check_spans", "data_uris", "utf16_spans"]
+__all__ = ["check_boxes", "check_count", "check_images", "check_spans", "check_true_rows"]
 
-# Longest sides in pixels that are tried until all pictures fit the page.
-SIDES = (512, 256, 128, 64, 32)
+
+def check_count(values: Any, n: int, name: str) -> Any:
+    """Return the values if there is one per sample."""
+    if len(values) != n:
+        raise ValueError(
+            f"{name} has {len(values)} entries, X has {n} samples: pass one per sample."
+        )
+    return values
 
 
 def check_spans(texts: Any, spans: Any, lengths: np.ndarray) -> np.ndarray | None:
-    """Spans of all rows, (N, 2); each must lie in its text. An empty span is a row without text."""
-    if (texts is None) != (spans is None):
-        raise ValueError("texts and spans belong together: pass both or none.")
-    if texts is None:
-        return None
-    packed = _pack(spans, lengths, 2, "spans", "(start, stop)")
-    ends = np.repeat([len(str(text)) for text in texts], lengths)
-    wrong = (packed[:, 0] < 0) | (packed[:, 0] > packed[:, 1]) | (packed[:, 1] > ends)
-    _refuse(wrong, packed, lengths, "span", "0 ≤ start ≤ stop ≤ length of the text")
+    """Return the spans of all rows, (N, 2), each inside its text; an empty span is no text."""
+    packed = _pack(spans, texts, lengths, ("spans", "texts"), "(start, stop)")
+    if packed is not None:
+        ends = np.repeat([len(str(text)) for text in texts], lengths)
+        wrong = (packed[:, 0] < 0) | (packed[:, 0] > packed[:, 1]) | (packed[:, 1] > ends)
+        _refuse(wrong, packed, lengths, "span", "0 ≤ start ≤ stop ≤ length of the text")
+    return packed
+
+
+def check_boxes(images: Any, boxes: Any, lengths: np.ndarray) -> np.ndarray | None:
+    """Return the boxes (top, left, height, width) of all rows, (N, 4), each inside its image."""
+    packed = _pack(boxes, images, lengths, ("boxes", "images"), "(top, left, height, width)")
+    if packed is not None:
+        sizes = np.repeat([np.shape(image)[:2] for image in images], lengths, axis=0)  # (N, 2)
+        start, size = packed[:, :2], packed[:, 2:]
+        outside = ((start < 0) | (size < 1) | (start + size > sizes)).any(axis=1)
+        _refuse(outside, packed, lengths, "box", "inside the image")
     return packed
 
 
 def check_images(images: Any, n: int) -> list[np.ndarray] | None:
-    """Grey (h, w) or RGB (h, w, 3) arrays of uint8, one a sample."""
+    """Return grey (h, w) or RGB (h, w, 3) arrays of uint8, one per sample."""
     if images is None:
         return None
-    if len(images) != n:
-        raise ValueError(f"images has {len(images)} entries, X has {n} samples: pass one a sample.")
-    arrays = [np.asarray(image) for image in images]
+    arrays = [np.asarray(image) for image in check_count(images, n, "images")]
     for i, image in enumerate(arrays):
         shaped = image.ndim == 2 or (image.ndim == 3 and image.shape[2] == 3)
         if image.dtype != np.uint8 or not shaped or image.size == 0:
@@ -47,79 +57,45 @@ def check_images(images: Any, n: int) -> list[np.ndarray] | None:
     return arrays
 
 
-def check_boxes(images: Any, boxes: Any, lengths: np.ndarray) -> np.ndarray | None:
-    """Boxes (top, left, height, width) of all rows, (N, 4); each must lie in its image."""
-    if (images is None) != (boxes is None):
-        raise ValueError("images and boxes belong together: pass both or none.")
-    if images is None:
+def check_true_rows(true_rows: Any, lengths: np.ndarray) -> list[list[int]] | None:
+    """Return the known rows of each sample as lists of indices inside the sample."""
+    if true_rows is None:
         return None
-    packed = _pack(boxes, lengths, 4, "boxes", "(top, left, height, width)")
-    sizes = np.repeat([np.shape(image)[:2] for image in images], lengths, axis=0)  # (N, 2)
-    outside = (packed[:, :2] < 0) | (packed[:, 2:] < 1) | (packed[:, :2] + packed[:, 2:] > sizes)
-    _refuse(outside.any(axis=1), packed, lengths, "box", "inside the image")
-    return packed
+    listed = [
+        [int(j) for j in rows] if isinstance(rows, Iterable) else [int(rows)]
+        for rows in check_count(true_rows, len(lengths), "true_rows")
+    ]
+    for i, (sample, p) in enumerate(zip(listed, lengths, strict=True)):
+        if any(not 0 <= j < p for j in sample):
+            raise ValueError(f"true_rows of sample {i} are {sample}, but it has rows 0 to {p - 1}.")
+    return listed
 
 
-def utf16_spans(text: str, spans: np.ndarray) -> np.ndarray:
-    """Spans counted as JavaScript counts: characters beyond U+FFFF are two units.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> utf16_spans("a😀b", np.array([[1, 2], [2, 3]])).tolist()
-    [[1, 3], [3, 4]]
-    """
-    if not text or max(text) <= "\uffff":
-        return spans
-    units = np.concatenate([[0], np.cumsum([1 + (c > "\uffff") for c in text])])
-    return units[spans]
-
-
-def data_uris(images: Sequence[np.ndarray], budget: int) -> list[str]:
-    """PNG images as data URIs, made smaller together until they take about `budget` bytes."""
-    probe = [images[i] for i in np.linspace(0, len(images) - 1, min(64, len(images))).astype(int)]
-    for side in SIDES:
-        size = sum(len(_data_uri(image, side)) for image in probe) * len(images) / len(probe)
-        if size <= budget:
-            break
-    return [_data_uri(image, side) for image in images]
-
-
-def _data_uri(image: np.ndarray, side: int) -> str:
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise ImportError('images need pillow: pip install "diagatt[images]".') from error
-    picture = Image.fromarray(image)
-    picture.thumbnail((side, side))
-    buffer = io.BytesIO()
-    picture.save(buffer, format="PNG", optimize=True)
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
-
-
-def _pack(parts: Any, lengths: np.ndarray, width: int, name: str, form: str) -> np.ndarray:
-    if len(parts) != len(lengths):
-        raise ValueError(
-            f"{name} has {len(parts)} entries, X has {len(lengths)} samples: pass one a sample."
-        )
-    arrays = []
-    for i, (part, p) in enumerate(zip(parts, lengths, strict=True)):
-        array = np.asarray(part)
+def _pack(
+    parts: Any, things: Any, lengths: np.ndarray, names: tuple[str, str], form: str
+) -> np.ndarray | None:
+    """Return the places of all rows in one integer array, or None if nothing was given."""
+    name, width = names[0], form.count(",") + 1
+    if (parts is None) != (things is None):
+        raise ValueError(f"{names[1]} and {name} belong together: pass both or none.")
+    if parts is None:
+        return None
+    arrays = [np.asarray(part) for part in check_count(parts, len(lengths), name)]
+    for i, (array, p) in enumerate(zip(arrays, lengths, strict=True)):
         if array.shape != (p, width) or array.dtype.kind not in "iu":
             raise ValueError(
                 f"{name} of sample {i} have shape {array.shape}, but its {p} rows need integers "
                 f"{form}, shape {(int(p), width)}."
             )
-        arrays.append(array)
     return np.concatenate(arrays).astype(np.int64)
 
 
 def _refuse(wrong: np.ndarray, packed: np.ndarray, lengths: np.ndarray, name: str, rule: str):
     if wrong.any():
-        at = int(np.flatnonzero(wrong)[0])
+        row = int(np.flatnonzero(wrong)[0])
         offsets = offsets_from(lengths)
-        sample = int(np.searchsorted(offsets, at, side="right")) - 1
+        sample = int(np.searchsorted(offsets, row, side="right")) - 1
         raise ValueError(
-            f"sample {sample}, row {at - offsets[sample]}: {name} {tuple(packed[at].tolist())} "
+            f"sample {sample}, row {row - offsets[sample]}: {name} {tuple(packed[row].tolist())} "
             f"must be {rule}."
         )

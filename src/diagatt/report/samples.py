@@ -2,65 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from diagatt.kinds.answers import answer
 from diagatt.metrics import rmse
 from diagatt.ragged import RaggedRows
-from diagatt.report.payload import check_boxes, check_images, check_spans
+from diagatt.report import payload
 
-__all__ = ["FAR", "Samples", "collect"]
+__all__ = ["NEAR", "Samples", "collect"]
 
-# A prediction of a number is "far" from its response beyond this many RMSE.
-FAR = 2.0
+# A predicted number is "near" its response within this many RMSE, else "far" from it.
+NEAR = 2.0
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Samples with what the model says about them; arrays over rows are packed as in RaggedRows.
+    """Samples with what the model says about them; arrays over rows are packed as in RaggedRows."""
 
-    Attributes
-    ----------
-    offsets : array (n + 1,)
-    weights : array (N, R)
-        Attention, the mean over restarts.
-    scores : array (N, R) or None
-        Scores ψ/τ behind the weights, where the estimator tells them.
-    located : array (n, R)
-        Row of interest of each head.
-    prediction : array (n,)
-        Predicted means, or positions in `labels`.
-    labels : list of str or None
-        Names of the classes, those of the fit first; None for numbers.
-    probability : array (n, K) or None
-        Of the K classes of the fit.
-    y : array (n,) or None
-        Responses, in the form of `prediction`.
-    ids : list of str
-    texts, spans : list of str, array (N, 2); or None
-        Row j is ``text[start:stop]``.
-    images, boxes : list of uint8 arrays, array (N, 4); or None
-        Row j is the patch (top, left, height, width).
-    true_rows : list of lists of int, or None
-        Empty where a sample's are not known.
-    """
-
+    #: Where samples begin and end, (n + 1,).
     offsets: np.ndarray
+    #: Attention, the mean over restarts, (N, R).
     weights: np.ndarray
+    #: Scores ψ/τ behind the weights, (N, R), if the estimator has them.
     scores: np.ndarray | None
+    #: Row of interest of each head, (n, R).
     located: np.ndarray
+    #: Predicted means, or positions in `labels`, (n,).
     prediction: np.ndarray
+    #: Names of the classes, those of the fit first; None for numbers.
     labels: list[str] | None
+    #: Probabilities of the K classes of the fit, (n, K).
     probability: np.ndarray | None
+    #: Responses in the form of `prediction`, (n,).
     y: np.ndarray | None
     ids: list[str]
     texts: list[str] | None = None
+    #: Row j is ``text[start:stop]``, (N, 2).
     spans: np.ndarray | None = None
     images: list[np.ndarray] | None = None
+    #: Row j is the patch (top, left, height, width), (N, 4).
     boxes: np.ndarray | None = None
+    #: Rows known to matter; an empty list where they are not known.
     true_rows: list[list[int]] | None = None
 
     def __len__(self) -> int:
@@ -72,10 +58,14 @@ class Samples:
         return "text" if self.texts is not None else "image" if self.images is not None else "rows"
 
     @property
+    def packed_located(self) -> np.ndarray:
+        """Position of each located row among the rows of all samples, (n, R)."""
+        return self.offsets[:-1, None] + self.located
+
+    @property
     def posterior(self) -> np.ndarray:
         """Attention weight of each located row, (n, R)."""
-        packed = self.offsets[:-1, None] + self.located
-        return np.take_along_axis(self.weights, packed, axis=0)
+        return np.take_along_axis(self.weights, self.packed_located, axis=0)
 
     @property
     def ambiguous(self) -> np.ndarray:
@@ -84,30 +74,30 @@ class Samples:
 
     @property
     def confidence(self) -> np.ndarray:
-        """Probability of the predicted class; for numbers the least sure head's posterior, (n,)."""
+        """Probability of the predicted class; for numbers the smallest posterior, (n,)."""
         if self.probability is None:
             return self.posterior.min(axis=1)
         return self.probability.max(axis=1)
 
     @property
     def error(self) -> np.ndarray | None:
-        """Distance ``|y − ŷ|``, or the probability that the true class did not get, (n,)."""
+        """Distance ``|y − ŷ|``, or one minus the probability of the true class, (n,)."""
         if self.y is None:
             return None
         if self.probability is None:
             return np.abs(self.y - self.prediction)
-        known = np.pad(self.probability, ((0, 0), (0, 1)))  # a class the fit never saw gets 0
+        padded = np.pad(self.probability, ((0, 0), (0, 1)))  # 0 for a class the fit never saw
         codes = np.minimum(self.y, self.probability.shape[1])
-        return 1 - np.take_along_axis(known, codes[:, None], axis=1)[:, 0]
+        return 1 - np.take_along_axis(padded, codes[:, None], axis=1)[:, 0]
 
     @property
     def right(self) -> np.ndarray | None:
-        """Whether the class is right, or the number within `FAR` RMSE of the response, (n,)."""
+        """Whether the class is right, or the number within `NEAR` RMSE of the response, (n,)."""
         if self.y is None:
             return None
         if self.labels is not None:
             return self.prediction == self.y
-        return np.abs(self.y - self.prediction) <= FAR * rmse(self.y, self.prediction)
+        return np.abs(self.y - self.prediction) <= NEAR * rmse(self.y, self.prediction)
 
 
 def collect(
@@ -123,7 +113,23 @@ def collect(
     true_rows: Any = None,
     covariates: Any = None,
 ) -> Samples:
-    """Read attention, scores and predictions; parameters as in `write_page`.
+    """Read attention, scores and predictions of the samples from a fitted model.
+
+    Parameters
+    ----------
+    model : fitted estimator with `attention`, `locate` and `predict`
+    X : samples
+    y : array of shape (n,), optional
+        Responses: right and wrong predictions are told apart, and metrics shown.
+    texts, spans : n strings, and for each an integer array of shape (p_i, 2); optional
+        Row j of a sample is ``text[start:stop]``; an empty span is a row without text.
+    images, boxes : n uint8 arrays (h, w) or (h, w, 3), and for each (p_i, 4); optional
+        Row j of a sample is the patch (top, left, height, width), in pixels.
+    ids : n names of samples, optional
+    true_rows : array of shape (n, s), or n collections of row indices; optional
+        Rows known to matter: they are marked, and the localization rate is shown.
+    covariates : array of shape (n, q), optional
+        Needed if the model was fitted with covariates.
 
     Examples
     --------
@@ -134,18 +140,19 @@ def collect(
     >>> samples.weights.shape, samples.kind
     ((1200, 1), 'rows')
     """
-    if not hasattr(model, "attention"):
+    rows = RaggedRows.coerce(X)
+    answers = answer(model, rows, covariates)
+    if answers.weights is None:
         raise TypeError(
             f"{type(model).__name__} gives its rows no attention weights, so there is nothing to "
             "shade: use an estimator with an attention method, such as DiagAttClassifier."
         )
-    rows = RaggedRows.coerce(X)
+    if texts is not None and images is not None:
+        raise ValueError("a sample is shown as text or as image: pass texts or images, not both.")
     n = len(rows)
-    extra = {} if covariates is None else {"covariates": covariates}
-    prediction = np.asarray(model.predict(rows, **extra))
-    labels, probability, response = None, None, _responses(y, n)
-    if hasattr(model, "classes_"):
-        probability = np.asarray(model.predict_proba(rows, **extra))
+    prediction = answers.prediction
+    labels, probability, response = None, answers.probability, _check_responses(y, n)
+    if probability is not None:
         names = model.classes_.tolist()
         if response is not None:
             names = list(dict.fromkeys([*names, *response.tolist()]))  # those of the fit first
@@ -155,58 +162,42 @@ def collect(
         labels = [str(name) for name in names]
     elif response is not None:
         response = response.astype(np.float64)
-    weights = np.concatenate(model.attention(rows))
+    weights = np.concatenate(answers.weights)
+    ids = [f"sample {i}" for i in range(n)] if ids is None else payload.check_count(ids, n, "ids")
     return Samples(
         offsets=rows.offsets,
         weights=weights,
-        scores=np.concatenate(model.scores(rows)) if hasattr(model, "scores") else None,
-        located=_located(model, rows, weights),
+        scores=None if answers.scores is None else np.concatenate(answers.scores),
+        located=_located(answers.located, rows, weights),
         prediction=prediction,
         labels=labels,
         probability=probability,
         y=response,
-        ids=[f"sample {i}" for i in range(n)] if ids is None else _listed(ids, n, "ids"),
-        texts=None if texts is None else _listed(texts, n, "texts"),
-        spans=check_spans(texts, spans, rows.lengths),
-        images=check_images(images, n),
-        boxes=check_boxes(images, boxes, rows.lengths),
-        true_rows=None if true_rows is None else _true_rows(true_rows, rows.lengths),
+        ids=[str(name) for name in ids],
+        texts=None
+        if texts is None
+        else [str(text) for text in payload.check_count(texts, n, "texts")],
+        spans=payload.check_spans(texts, spans, rows.lengths),
+        images=payload.check_images(images, n),
+        boxes=payload.check_boxes(images, boxes, rows.lengths),
+        true_rows=payload.check_true_rows(true_rows, rows.lengths),
     )
 
 
-def _located(model: Any, rows: RaggedRows, weights: np.ndarray) -> np.ndarray:
-    """One row a head, (n, R); of more rows, those with the largest weights."""
-    located = np.asarray(model.locate(rows)).reshape(len(rows), -1)
+def _located(located: np.ndarray, rows: RaggedRows, weights: np.ndarray) -> np.ndarray:
+    """Return one row per head, (n, R): the largest weight if `locate` names more or fewer."""
     if located.shape[1] == weights.shape[1]:
         return located
     return np.array([part.argmax(axis=0) for part in np.split(weights, rows.offsets[1:-1])])
 
 
-def _responses(y: Any, n: int) -> np.ndarray | None:
+def _check_responses(y: Any, n: int) -> np.ndarray | None:
     if y is None:
         return None
     y = np.asarray(y)
     if y.shape != (n,):
-        raise ValueError(f"y has shape {y.shape}, X has {n} samples: pass one response a sample.")
+        raise ValueError(f"y has shape {y.shape}, X has {n} samples: pass one response per sample.")
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         i = np.flatnonzero(~np.isfinite(y))[0]
         raise ValueError(f"y of sample {i} is {y[i]}: drop the sample, or pass no y.")
     return y
-
-
-def _listed(values: Sequence[Any], n: int, name: str) -> list[str]:
-    if len(values) != n:
-        raise ValueError(f"{name} has {len(values)} entries, X has {n} samples: pass one a sample.")
-    return [str(value) for value in values]
-
-
-def _true_rows(true_rows: Any, lengths: np.ndarray) -> list[list[int]]:
-    if len(true_rows) != len(lengths):
-        raise ValueError(f"true_rows speaks of {len(true_rows)} samples, X has {len(lengths)}.")
-    listed = [
-        [int(j) for j in rows] if isinstance(rows, Iterable) else [int(rows)] for rows in true_rows
-    ]
-    for i, (sample, p) in enumerate(zip(listed, lengths, strict=True)):
-        if any(not 0 <= j < p for j in sample):
-            raise ValueError(f"true_rows of sample {i} are {sample}, but it has rows 0 to {p - 1}.")
-    return listed

@@ -1,8 +1,8 @@
-"""Every data-generating process of the paper, with the truth and the exact Bayes oracle.
+"""The paper's data-generating processes, with the true parameters and the exact Bayes oracle.
 
 >>> from diagatt import simulate
 >>> train = simulate.regression(100, p=10, d=5, seed=1)
->>> test = train.draw(25, seed=2)  # new samples of the same population
+>>> test = train.draw(25, seed=2)  # new samples from the same population
 >>> test.oracle().rows.shape
 (25, 1)
 """

@@ -1,12 +1,12 @@
-r"""The Bayes oracle: what can be known of y and of the active rows from X alone.
+r"""The Bayes oracle: what X alone says about y and about the active rows.
 
-Everything rests on the log density ratio of a sample's rows when row j is active, against none,
+It is computed from the log density ratio of a sample with active row j against one without,
 
     ℓ_j = log p(X | j active) − log p(X | no row active),
 
-which for independent Gaussian rows is ``log N(x_j; μ_1 m, σ_1² Σ) − log N(x_j; m, Σ)``, an affine
-quadratic score: diagonalized attention with the true parameters. Rows are whitened,
-``u = Σ^(−½) x`` and ``c = Σ^(−½) m``; then ``‖u‖²`` and ``⟨u, c⟩`` are all a row needs to tell.
+which for independent Gaussian rows is ``log N(x_j; μ_1 m, σ_1² Σ) − log N(x_j; m, Σ)``, a quadratic
+score with an affine term: diagonalized attention with the true parameters. Rows are whitened,
+``u = Σ^(−½) x`` and ``c = Σ^(−½) m``; the ratio then depends on ``‖u‖²`` and ``⟨u, c⟩`` only.
 """
 
 from __future__ import annotations
@@ -18,11 +18,7 @@ from scipy.linalg import solve_triangular
 from scipy.optimize import linear_sum_assignment
 
 from diagatt.ragged import RaggedRows
-from diagatt.simulate.parameters import (
-    ClassificationParameters,
-    Parameters,
-    RegressionParameters,
-)
+from diagatt.simulate.parameters import ClassificationParameters, Parameters, RegressionParameters
 from diagatt.simulate.placement import placement_posterior
 from diagatt.simulate.sampling import row_blocks, samples_of
 
@@ -31,15 +27,15 @@ __all__ = ["Oracle", "bayes_oracle", "log_density_ratio"]
 
 @dataclass(frozen=True, eq=False)
 class Oracle:
-    """What the Bayes oracle says of new samples without seeing their response.
+    """What the Bayes oracle says about new samples without seeing their responses.
 
     Attributes
     ----------
     prediction : ndarray of shape (n,)
         Posterior mean of y; for classification the posterior probability of class 1.
     rows : ndarray of shape (n, s)
-        Located rows: the set with the largest expected CRLR, each row given to the head it most
-        likely belongs to.
+        Located rows: the set with the largest expected CRLR, each row assigned to the head to
+        which it most likely belongs.
     attention : ndarray of shape (n_rows, s)
         Posterior probability that a row is the active row of each head.
     """
@@ -61,7 +57,7 @@ def bayes_oracle(X: RaggedRows, parameters: Parameters) -> Oracle:
     ratio = log_density_ratio(X, parameters)  # (N, n_components)
     if isinstance(parameters, ClassificationParameters):
         ratio += np.log([parameters.pi, 1 - parameters.pi])
-        joint = _softmax(ratio, offsets)  # (N, 2) of class and row together
+        joint = _softmax(ratio, offsets)  # (N, 2), jointly over class and row
         attention = joint.sum(axis=1, keepdims=True)
         prediction = np.add.reduceat(joint[:, 0], offsets[:-1])
     elif isinstance(parameters, RegressionParameters):
@@ -69,37 +65,36 @@ def bayes_oracle(X: RaggedRows, parameters: Parameters) -> Oracle:
         attention = _softmax(ratio, offsets) if one_head else placement_posterior(ratio, offsets)
         prediction = _posterior_mean(X, attention, parameters.beta)
     else:
-        raise TypeError(f"no oracle for {type(parameters).__name__}.")
+        raise TypeError(f"there is no oracle for {type(parameters).__name__}.")
     return Oracle(prediction, _locate(attention, offsets), attention)
 
 
 def log_density_ratio(X: RaggedRows, parameters: Parameters) -> np.ndarray:
-    """Return ``ℓ``: how much likelier X is if a row is active than if none is.
+    """Return the log density ratio ``ℓ`` of every row, active against background.
 
     Returns
     -------
     ndarray of shape (n_rows, n_components)
-        One column an entry of ``mu``.
+        One column per entry of ``mu``.
     """
-    if parameters.rho > 0 and parameters.degrees_of_freedom is not None:
-        raise ValueError(
-            "no exact oracle for t rows that are correlated within a sample: "
-            "use rho=0 or degrees_of_freedom=None."
-        )
-    if parameters.rho > 0 and parameters.s > 1:
-        raise ValueError(
-            "no exact oracle for several active rows that are correlated within a sample: "
-            "use rho=0 or s=1."
-        )
     if parameters.rho > 0:
+        no_oracle = (
+            "there is no exact oracle for {} that are correlated within a sample: use rho=0 or"
+        )
+        if parameters.degrees_of_freedom is not None:
+            raise ValueError(no_oracle.format("t rows") + " degrees_of_freedom=None.")
+        if parameters.s > 1:
+            raise ValueError(no_oracle.format("several active rows") + " s=1.")
         return _correlated_ratio(X, parameters)
     root, d, nu = parameters.cholesky(), parameters.d, parameters.degrees_of_freedom
-    c = _whiten(parameters.center[None], root)[0]  # (d,)
+    c, shift = _whiten(parameters.center[None], root)[0], parameters.mu - 1  # (d,), (m,)
     ratio = np.empty((X.n_rows, len(parameters.mu)))
     for block in row_blocks(X.n_rows, d):
         centred = _whiten(X.values[block] - parameters.center, root)  # (b, d), u − c
         background = np.einsum("ij,ij->i", centred, centred)
-        active = _active_distance(background, centred @ c, c @ c, parameters)
+        # ‖u − μ c‖² from ‖u − c‖² and ⟨u − c, c⟩, for each component: (b, m)
+        active = background[:, None] - 2 * np.outer(centred @ c, shift) + shift**2 * (c @ c)
+        active /= parameters.sigma2
         ratio[block] = -d / 2 * np.log(parameters.sigma2)
         if nu is None:
             ratio[block] += (background[:, None] - active) / 2
@@ -109,16 +104,8 @@ def log_density_ratio(X: RaggedRows, parameters: Parameters) -> np.ndarray:
     return ratio
 
 
-def _active_distance(
-    background: np.ndarray, along: np.ndarray, c2: float, parameters: Parameters
-) -> np.ndarray:
-    """``‖u − μ c‖²/σ²`` for each component, from ``‖u − c‖²`` and ``⟨u − c, c⟩``: (b, m)."""
-    shift = parameters.mu - 1
-    return (background[:, None] - 2 * np.outer(along, shift) + shift**2 * c2) / parameters.sigma2
-
-
 def _correlated_ratio(X: RaggedRows, parameters: Parameters) -> np.ndarray:
-    r"""``ℓ`` where the whitened, standardized rows have correlation ``(1−ρ)I + ρ11ᵀ``.
+    r"""Return ``ℓ`` if the whitened, standardized rows have correlation ``(1−ρ)I + ρ11ᵀ``.
 
     The inverse is ``(I − θ 11ᵀ)/(1−ρ)``, ``θ = ρ/(1−ρ+pρ)``. Making row j active replaces its
     residual ``e_j = u_j − c`` by ``r_j = (u_j − μc)/σ`` and the sum T of the sample's residuals by
@@ -146,7 +133,7 @@ def _correlated_ratio(X: RaggedRows, parameters: Parameters) -> np.ndarray:
 
 
 def _residual_sums(X: RaggedRows, center: np.ndarray) -> np.ndarray:
-    """``Σ_j (x_j − center)`` of each sample, (n, d), in float64 though X may be float32."""
+    """Return ``Σ_j (x_j − center)`` of each sample, (n, d), always in float64."""
     sums = np.zeros((len(X), X.n_features))
     for block in row_blocks(X.n_rows, X.n_features):
         sample, first = np.unique(samples_of(X.offsets, block), return_index=True)
@@ -161,7 +148,7 @@ def _whiten(rows: np.ndarray, root: np.ndarray | None) -> np.ndarray:
 
 
 def _softmax(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Softmax over all entries of a sample, rows and columns together: (N, m)."""
+    """Return the softmax over all entries of a sample, rows and columns together, (N, m)."""
     starts, lengths = offsets[:-1], np.diff(offsets)
     highest = np.maximum.reduceat(scores.max(axis=1), starts)
     weights = np.exp(scores - np.repeat(highest, lengths)[:, None])
@@ -170,7 +157,7 @@ def _softmax(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def _posterior_mean(X: RaggedRows, attention: np.ndarray, beta: np.ndarray) -> np.ndarray:
-    """``E[y | X] = Σ_k Σ_j P(S_k = j | X) ⟨x_j, β_k⟩``."""
+    """Return ``E[y | X] = Σ_k Σ_j P(S_k = j | X) ⟨x_j, β_k⟩``."""
     fitted = np.empty(X.n_rows)
     for block in row_blocks(X.n_rows, X.n_features):
         fitted[block] = np.einsum("ij,ij->i", X.values[block] @ beta.T, attention[block])
@@ -178,20 +165,20 @@ def _posterior_mean(X: RaggedRows, attention: np.ndarray, beta: np.ndarray) -> n
 
 
 def _locate(attention: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """The s rows most likely to be active, (n, s), in the order of the heads.
+    """Return the s rows most likely to be active, (n, s), in the order of the heads.
 
-    Their expected number among the active rows is the sum of their probabilities, so no other s
-    rows have a larger expected CRLR; one argmax a head could name the same row twice.
+    The expected number of active rows among them is the sum of their probabilities, so no other s
+    rows have a larger expected CRLR; one argmax per head could name a row twice.
     """
     s = attention.shape[1]
     starts, lengths = offsets[:-1], np.diff(offsets)
-    left = attention.sum(axis=1)
+    chance = attention.sum(axis=1)
     chosen = np.empty((len(lengths), s), dtype=np.int64)  # packed positions
     for k in range(s):
-        highest = np.repeat(np.maximum.reduceat(left, starts), lengths)
-        candidates = np.flatnonzero(left == highest)
+        highest = np.repeat(np.maximum.reduceat(chance, starts), lengths)
+        candidates = np.flatnonzero(chance == highest)
         chosen[:, k] = candidates[np.searchsorted(candidates, starts)]  # the first of each sample
-        left[chosen[:, k]] = -1.0
+        chance[chosen[:, k]] = -1.0  # not again
     if s > 1:
         for i, rows in enumerate(chosen):
             place, head = linear_sum_assignment(attention[rows], maximize=True)

@@ -1,9 +1,9 @@
 """The settings of the paper's tables and figures, by name.
 
-The paper draws β's entries from N(1, 1) once and keeps β over replications; it does not print it.
-Only its scale shows in the tables: group lasso's RMSE is that of a constant prediction,
+The paper draws the entries of β from N(1, 1) once, keeps β over replications and does not print it.
+Only its scale shows in the tables: the RMSE of group lasso is that of a constant prediction,
 ``√(Σ_j σ_j² β_jᵀβ_j (1 − ρ) + 1)``. Here β is drawn once with a fixed seed and rescaled so that
-this equals the published value; the bold μ is drawn once as well, and Σ is the identity.
+this equals the published value; the bold μ is drawn once, too, and Σ is the identity.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from diagatt.simulate.processes import Seed, Simulation, classification, regression
-from diagatt.simulate.sampling import stream
+from diagatt.simulate.processes import Simulation, classification, regression
+from diagatt.simulate.sampling import Seed, stream
 
 __all__ = ["PAPER_SETTINGS", "PaperSetting", "paper_setting", "paper_settings"]
 
 _POPULATION_SEED = 2026
-_DIMENSIONS = ((100, 70), (100, 90), (120, 70), (120, 90))  # (p, d) of Table 1 and its kin
-_SQUARED_NORM = {70: 115.0, 90: 129.0}  # βᵀβ where s = 1
+_DIMENSIONS = ((100, 70), (100, 90), (120, 70), (120, 90))  # (p, d) of Tables 1 and S2
+_SQUARED_NORM = {70: 115.0, 90: 129.0}  # βᵀβ by d, for s = 1
 # Table 2: 3·β₁ᵀβ₁ + 2·β₂ᵀβ₂ = 751, shared equally, and 2·β₃ᵀβ₃ = 363.
 _SQUARED_NORMS_TABLE2 = (751 / 5, 751 / 5, 363 / 2)
 
 
 @dataclass(frozen=True)
 class PaperSetting:
-    """One column of one of the paper's tables or figures.
+    """One column of a table or figure of the paper.
 
     Attributes
     ----------
@@ -35,13 +35,13 @@ class PaperSetting:
         ``"table1-p100-d70"`` belongs to ``"table1"``.
     task : {"regression", "classification"}
     n, p, d : int
-        Training samples, rows, features.
+        Numbers of training samples, rows and features.
     mu, sigma2 : tuple of float
-        Of the active rows; for classification of classes 1 and 0.
+        One entry per active row; for classification those of classes 1 and 0.
     rho : float
         Within-sample correlation.
     squared_norms : tuple of float
-        ``β_jᵀβ_j``, one an active row; empty for classification.
+        ``β_jᵀβ_j`` per active row; empty for classification.
     """
 
     name: str
@@ -57,28 +57,24 @@ class PaperSetting:
 
     @property
     def n_test(self) -> int:
-        """Samples of a test set, a quarter of the training samples."""
+        """Number of test samples, a quarter of the training samples."""
         return self.n // 4
 
     def draw(self, n: int | None = None, seed: Seed = 0, **options: Any) -> Simulation:
-        """Draw n samples (by default the paper's training size); all seeds share one population.
+        """Draw n samples (by default the training size) from a population shared by all seeds.
 
         Parameters
         ----------
         n : int, optional
         seed : int or sequence of int
-            Of the samples alone: a replication's test set needs another seed than its training
-            set, ``seed=(replication, 0)`` and ``seed=(replication, 1)`` for instance.
+            Seed of the samples only. Training and test set of a replication need different seeds,
+            for instance ``seed=(replication, 0)`` and ``seed=(replication, 1)``.
         **options
-            Passed to `regression` or `classification`, for a variation on the paper's setting.
+            Passed to `regression` or `classification`, to vary the setting.
         """
         fields: dict[str, Any] = {
+            **{name: getattr(self, name) for name in ("p", "d", "mu", "sigma2", "rho")},
             "n": self.n if n is None else n,
-            "p": self.p,
-            "d": self.d,
-            "mu": self.mu,
-            "sigma2": self.sigma2,
-            "rho": self.rho,
             "center": stream((_POPULATION_SEED, self.d), "center").normal(0, 0.1, self.d),
             "seed": seed,
         }
@@ -91,7 +87,7 @@ class PaperSetting:
 
 
 def paper_setting(name: str) -> PaperSetting:
-    """Look one setting up by name.
+    """Look up a setting by name.
 
     Examples
     --------
@@ -107,7 +103,7 @@ def paper_setting(name: str) -> PaperSetting:
 
 
 def paper_settings(table: str | None = None) -> list[PaperSetting]:
-    """All settings of a table or figure, in the paper's order; of all of them by default.
+    """Return the settings of one table or figure, or all settings, in the paper's order.
 
     Parameters
     ----------

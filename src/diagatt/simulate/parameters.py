@@ -1,6 +1,6 @@
-"""What a population of the paper's simulations is made of, checked once.
+"""The parameters of a simulated population, checked once.
 
-Symbols against the paper: ``center`` is the bold μ, ``mu`` and ``sigma2`` the scalars μ_j and
+Symbols compared with the paper: ``center`` is the bold μ, ``mu`` and ``sigma2`` the scalars μ_j and
 σ_j² of the active rows, ``covariance`` is Σ, ``beta`` the rows β_j.
 """
 
@@ -17,20 +17,20 @@ __all__ = ["ClassificationParameters", "Parameters", "RegressionParameters", "ar
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Parameters:
-    """How rows are distributed: ``N(center, Σ)``, or ``N(mu_j·center, sigma2_j·Σ)`` if active.
+    """The distribution of rows: ``N(center, Σ)``, or ``N(mu_j·center, sigma2_j·Σ)`` if active.
 
     Attributes
     ----------
     p : tuple of int
-        Shortest and longest sample; lengths are uniform between them.
+        Lengths of the shortest and the longest sample; lengths are uniform between them.
     center : ndarray of shape (d,)
     mu, sigma2 : ndarray of shape (n_components,)
-        One entry a kind of active row.
+        One entry per kind of active row.
     covariance : ndarray of shape (d, d)
     rho : float
         Correlation between the rows of a sample.
     degrees_of_freedom : float or None
-        Of multivariate t rows with the same covariance; None means Gaussian rows.
+        Degrees of freedom of multivariate t rows with this covariance; None for Gaussian rows.
     """
 
     p: tuple[int, int]
@@ -43,16 +43,16 @@ class Parameters:
 
     @property
     def d(self) -> int:
-        """Features of a row."""
+        """Number of features per row."""
         return len(self.center)
 
     @property
     def s(self) -> int:
-        """Active rows of a sample."""
-        raise NotImplementedError
+        """Number of active rows per sample."""
+        return 1
 
     def cholesky(self) -> np.ndarray | None:
-        """Lower root of the covariance, None where it is the identity and costs nothing."""
+        """Return the lower Cholesky factor of the covariance; None if it is the identity."""
         if np.array_equal(self.covariance, np.eye(self.d)):
             return None
         return np.linalg.cholesky(self.covariance)
@@ -60,7 +60,7 @@ class Parameters:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RegressionParameters(Parameters):
-    """Of ``y = Σ_j ⟨x_{S_j}, beta_j⟩ + noise·ε`` (paper, equation (DGP-reg)).
+    """Parameters of ``y = Σ_j ⟨x_{S_j}, beta_j⟩ + noise·ε`` (paper, equation (DGP-reg)).
 
     Attributes
     ----------
@@ -74,13 +74,13 @@ class RegressionParameters(Parameters):
 
     @property
     def s(self) -> int:
-        """Active rows of a sample."""
+        """Number of active rows per sample."""
         return len(self.beta)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ClassificationParameters(Parameters):
-    """Of the mixture classification (paper, equation (data-generation-cla)).
+    """Parameters of the mixture classification (paper, equation (data-generation-cla)).
 
     Attributes
     ----------
@@ -90,14 +90,9 @@ class ClassificationParameters(Parameters):
 
     pi: float
 
-    @property
-    def s(self) -> int:
-        """Active rows of a sample."""
-        return 1
-
 
 def ar1(d: int, r: float) -> np.ndarray:
-    """Autoregressive correlation matrix, ``Σ_jk = r^|j−k|``.
+    """Return the autoregressive correlation matrix, ``Σ_jk = r^|j−k|``.
 
     Examples
     --------
@@ -121,7 +116,7 @@ def check_rows(
     covariance: Any,
     degrees_of_freedom: float | None,
 ) -> dict[str, Any]:
-    """Checked fields of `Parameters`, all but ``center``."""
+    """Check and return the fields of `Parameters`, all but ``center``."""
     low, high = p if isinstance(p, tuple | list) else (p, p)
     if not 1 <= low <= high or int(low) != low or int(high) != high:
         raise ValueError(f"p must be a positive int or a (low, high) range of them, got {p}.")
@@ -148,7 +143,7 @@ def check_rows(
 
 
 def check_array(array: Any, shape: tuple[int, ...], name: str) -> np.ndarray:
-    """A finite read-only float64 copy of the asked shape."""
+    """Return a read-only float64 copy, which must be finite and have this shape."""
     checked = np.array(array, dtype=np.float64)
     if checked.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {checked.shape}.")
@@ -162,7 +157,7 @@ def _component_values(given: Any, components: int, name: str) -> np.ndarray:
     values = np.atleast_1d(np.asarray(given, dtype=np.float64))
     if values.ndim != 1 or len(values) not in (1, components):
         raise ValueError(
-            f"{name} must be one number or {components}, one a kind of active row; got {given}."
+            f"{name} must be one number or {components}, one per kind of active row; got {given}."
         )
     return check_array(np.broadcast_to(values, components), (components,), name)
 

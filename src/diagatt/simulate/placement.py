@@ -1,29 +1,32 @@
-r"""Where do the heads sit? Exact marginals over distinct rows, by forward-backward over rows.
+r"""Exact posterior of the heads' distinct rows, by a forward-backward pass over the rows.
 
-Heads 1..s sit on distinct rows of a sample; placement ``(j_1, …, j_s)`` has weight
-``exp(Σ_k ℓ[j_k, k])``. Reading rows one after the other, all one needs to remember is the set A of
-heads already placed: ``2^s`` states instead of ``p^s`` placements,
+Heads 1..s sit on distinct rows of a sample; the placement ``(j_1, …, j_s)`` has weight
+``exp(Σ_k ℓ[j_k, k])``. If rows are read one after the other, the state is the set A of heads
+already placed: ``2^s`` states instead of ``p^s`` placements,
 
     F_t[A] = F_{t−1}[A] + Σ_{k ∈ A} F_{t−1}[A∖k] · exp(ℓ[t, k]),
 
-the same from the other end for ``B``, and
+``B`` is the same from the other end, and
 
     P(j_k = t) ∝ exp(ℓ[t, k]) · Σ_{A ∌ k} F_{t−1}[A] · B_{t+1}[rest].
 
-Only sums of positive terms, in logarithms: nothing cancels and nothing overflows.
+All sums have positive terms and are kept as logarithms: nothing cancels, nothing overflows.
 """
 
 from __future__ import annotations
 
 import numpy as np
+import torch
+
+from diagatt.segments import sample_blocks
 
 __all__ = ["placement_posterior"]
 
-_BLOCK_STATES = 2**22  # 32 MB of forward states at a time
+_BLOCK_STATES = 2**22  # 32 MB of forward states per block
 
 
 def placement_posterior(log_weights: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Posterior of each head's row, given that heads sit on distinct rows.
+    """Return the posterior of each head's row, given that heads sit on distinct rows.
 
     Parameters
     ----------
@@ -38,7 +41,7 @@ def placement_posterior(log_weights: np.ndarray, offsets: np.ndarray) -> np.ndar
 
     Examples
     --------
-    Two heads that both like row 0 best; head 1 likes it more, so head 0 must mostly give way.
+    Both heads prefer row 0; head 1 does so more strongly, so head 0 mostly sits elsewhere.
 
     >>> import numpy as np
     >>> weights = np.log([[8.0, 64.0], [1.0, 1.0], [1.0, 1.0]])
@@ -49,21 +52,16 @@ def placement_posterior(log_weights: np.ndarray, offsets: np.ndarray) -> np.ndar
     """
     posterior = np.empty(log_weights.shape)
     step = max(1, _BLOCK_STATES >> log_weights.shape[1])
-    first = 0
-    while first < len(offsets) - 1:
-        stop = int(np.searchsorted(offsets, offsets[first] + step, side="right")) - 1
-        stop = max(stop, first + 1)  # a sample longer than a block is a block of its own
-        rows = slice(offsets[first], offsets[stop])
-        cuts = offsets[first : stop + 1] - offsets[first]
+    for samples, rows in sample_blocks(torch.tensor(offsets), step):
+        cuts = offsets[samples.start : samples.stop + 1] - rows.start
         posterior[rows] = _forward_backward(log_weights[rows], cuts)
-        first = stop
     return posterior
 
 
 def _forward_backward(log_weights: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     lengths = np.diff(offsets)
     order = np.argsort(-lengths, kind="stable")
-    starts = offsets[:-1][order]  # longest first, so that those reaching position t come first
+    starts = offsets[:-1][order]  # longest first: the first reach[t] samples have a row t
     reach = np.searchsorted(-lengths[order], -np.arange(lengths.max()), side="left")
     weights = np.ascontiguousarray(log_weights.T)  # (s, N)
     s = len(weights)
@@ -95,7 +93,7 @@ def _nothing_placed(s: int, n: int) -> np.ndarray:
 
 
 def _read_row(state: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """States after one more row: it takes no head, or one of those placed now."""
+    """Return the states after one more row, on which no head or one head is placed."""
     after = state.copy()
     for placed in range(1, len(state)):
         for k in range(len(weights)):
@@ -105,13 +103,13 @@ def _read_row(state: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return after
 
 
-def _join(before: np.ndarray, behind: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Log weight of the placements that put head k on this row, (s, n)."""
-    everyone = len(before) - 1
+def _join(before: np.ndarray, after: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the log weight of the placements that put head k on this row, (s, n)."""
+    all_heads = len(before) - 1
     joined = np.full(weights.shape, -np.inf)
     for k in range(len(weights)):
         for placed in range(len(before)):
             if not placed >> k & 1:
-                rest = everyone ^ placed ^ (1 << k)
-                np.logaddexp(joined[k], before[placed] + behind[rest], out=joined[k])
+                rest = all_heads ^ placed ^ (1 << k)
+                np.logaddexp(joined[k], before[placed] + after[rest], out=joined[k])
     return joined + weights

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from diagatt.packing import offsets_from
+from diagatt.coerce import offsets_from
 from diagatt.ragged import RaggedRows
 from diagatt.simulate.oracle import Oracle, bayes_oracle
 from diagatt.simulate.parameters import (
@@ -18,24 +17,22 @@ from diagatt.simulate.parameters import (
     check_array,
     check_rows,
 )
-from diagatt.simulate.sampling import distinct_rows, draw_lengths, draw_rows, stream
+from diagatt.simulate.sampling import Seed, distinct_rows, draw_rows, stream
 
 __all__ = ["Simulation", "classification", "draw", "regression"]
-
-Seed = int | Sequence[int] | None
 
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """Simulated samples with everything that is true of them.
+    """Simulated samples with the truth about them.
 
     Attributes
     ----------
     X : RaggedRows
     y : ndarray of shape (n,)
-        Of the type of X for regression, integers 0 and 1 for classification.
+        Has the type of X for regression; integers 0 and 1 for classification.
     rows : ndarray of shape (n, s)
-        Active rows; column k goes with ``parameters.beta[k]``.
+        Active rows; column k belongs to ``parameters.beta[k]``.
     parameters : RegressionParameters or ClassificationParameters
     """
 
@@ -45,10 +42,10 @@ class Simulation:
     parameters: Parameters
 
     def draw(self, n: int, seed: Seed) -> Simulation:
-        """Draw n further samples of the same population, a test set for instance.
+        """Draw n further samples from the same population, for instance a test set.
 
-        Another seed than that of these samples gives independent ones; the same seed and the same
-        n give the same samples again.
+        A seed other than that of these samples gives independent samples; the same seed and n give
+        the same samples again.
         """
         return draw(self.parameters, n, seed, self.X.dtype)
 
@@ -83,11 +80,11 @@ def regression(
     n : int
         Number of samples.
     p : int or (low, high)
-        Rows of a sample; for a range, lengths are uniform on it, both ends included.
+        Number of rows per sample; for a range, uniform on it with both ends included.
     d : int
-        Features of a row.
+        Number of features per row.
     s : int, optional
-        Active rows of a sample; by default as many as ``mu`` has entries.
+        Number of active rows per sample; by default the number of entries of ``mu``.
     mu, sigma2 : float or sequence of s floats
         ``μ_j`` and ``σ_j²``.
     rho : float
@@ -95,15 +92,15 @@ def regression(
     noise : float
         Standard deviation of the response's noise.
     covariance : array of shape (d, d), optional
-        ``Σ``, the identity by default; see `ar1`.
+        ``Σ``; by default the identity. See also `ar1`.
     beta : array of shape (s, d), or (d,) if s = 1, optional
         Coefficients; by default entries from N(1, 1).
     center : array of shape (d,), optional
         ``m``, the paper's bold μ; by default entries from N(0, 0.1²).
     degrees_of_freedom : float > 2, optional
-        Multivariate t rows of the same mean and covariance instead of Gaussian ones.
+        Draw multivariate t rows with the same mean and covariance instead of Gaussian ones.
     dtype : float32 or float64
-        Of X and y.
+        Type of X and y.
     seed : int or sequence of int
 
     Returns
@@ -124,7 +121,7 @@ def regression(
     fields = check_rows(p, d, s, mu, sigma2, rho, covariance, degrees_of_freedom)
     if not 1 <= s <= fields["p"][0]:
         raise ValueError(
-            f"s={s} distinct active rows need samples of at least s rows, and s ≥ 1; p is {p}."
+            f"s={s} must be at least 1 and at most the number of rows of every sample; p is {p}."
         )
     if not noise >= 0:
         raise ValueError(f"noise must be 0 or more, got {noise}.")
@@ -189,20 +186,19 @@ def classification(
 
 
 def draw(parameters: Parameters, n: int, seed: Seed, dtype: Any = np.float32) -> Simulation:
-    """Draw n samples of a population.
+    """Draw n samples from a population.
 
     Parameters
     ----------
     parameters : RegressionParameters or ClassificationParameters
-    n : int
-    seed : int or sequence of int
-    dtype : float32 or float64
+    n, seed, dtype
+        As in `regression`.
     """
     if n < 1 or int(n) != n:
         raise ValueError(f"n must be a positive int, got {n}.")
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32 or float64, got {np.dtype(dtype)}.")
-    lengths = draw_lengths(stream(seed, "lengths"), int(n), parameters.p)
+    lengths = stream(seed, "lengths").integers(*parameters.p, size=int(n), endpoint=True)
     offsets = offsets_from(lengths)
     rows = distinct_rows(stream(seed, "positions"), lengths, parameters.s)  # (n, s)
     active = offsets[:-1, None] + rows  # (n, s) positions among all rows

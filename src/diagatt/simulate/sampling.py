@@ -1,4 +1,4 @@
-"""Random rows, drawn where they will stand: no second copy, no float64 detour."""
+"""Random rows, drawn in place: without a second copy and without a detour through float64."""
 
 from __future__ import annotations
 
@@ -9,43 +9,40 @@ import numpy as np
 
 from diagatt.simulate.parameters import Parameters
 
-__all__ = ["distinct_rows", "draw_lengths", "draw_rows", "row_blocks", "samples_of", "stream"]
+__all__ = ["distinct_rows", "draw_rows", "row_blocks", "samples_of", "stream"]
+
+Seed = int | Sequence[int] | None
 
 _BLOCK_ELEMENTS = 2**20  # 8 MB in float64
 
-# One independent stream a random thing, so that none depends on how many draws another took.
+# One independent stream per random quantity: none depends on how much another one draws.
 _STREAMS = ("center", "beta", "lengths", "positions", "rows", "shared", "tails", "response")
 
 
-def stream(seed: int | Sequence[int] | None, name: str) -> np.random.Generator:
-    """Return the generator of one named random thing."""
+def stream(seed: Seed, name: str) -> np.random.Generator:
+    """Return the random generator of one of the streams above."""
     key = (_STREAMS.index(name),)
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
 def row_blocks(n_rows: int, d: int) -> Iterator[slice]:
-    """Cut n_rows rows of d features into slices of a few megabytes."""
+    """Yield slices of a few megabytes that cover n_rows rows of d features."""
     step = max(1, _BLOCK_ELEMENTS // d)
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
 
 
-def draw_lengths(rng: np.random.Generator, n: int, p: tuple[int, int]) -> np.ndarray:
-    """Rows of each of n samples, uniform on the range, ends included."""
-    return rng.integers(p[0], p[1], size=n, endpoint=True)
-
-
 def distinct_rows(rng: np.random.Generator, lengths: np.ndarray, s: int) -> np.ndarray:
-    """Draw s distinct row indices a sample, (n, s); every ordered choice is equally likely.
+    """Draw s distinct row indices per sample, (n, s); every ordered choice is equally likely.
 
-    The k-th is uniform on the ``p − k`` rows left over: a draw is moved up by one for every
-    earlier index it meets or passes.
+    The k-th index is uniform on the ``p − k`` remaining rows: a draw moves up by one for every
+    earlier index that it reaches or passes.
     """
     rows = np.empty((len(lengths), s), dtype=np.int64)
     for k in range(s):
         draw = rng.integers(0, lengths - k)  # (n,)
-        for taken in np.sort(rows[:, :k], axis=1).T:
-            draw += draw >= taken
+        for earlier in np.sort(rows[:, :k], axis=1).T:
+            draw += draw >= earlier
         rows[:, k] = draw
     return rows
 
@@ -55,14 +52,14 @@ def draw_rows(
     offsets: np.ndarray,
     active: np.ndarray,
     component: np.ndarray,
-    seed: int | Sequence[int] | None,
+    seed: Seed,
     dtype: Any,
 ) -> np.ndarray:
-    """All rows of all samples, (N, d).
+    """Draw all rows of all samples, (N, d).
 
-    ``x_j = mu_j·center + sigma_j·Σ^½ (√ρ g_i + √(1−ρ) e_j)`` with one ``g_i`` a sample, and
-    ``mu_j = sigma_j = 1`` for a background row. With degrees of freedom ν, ``e_j`` is multivariate
-    t, scaled to unit covariance; the correlation between rows stays ρ.
+    ``x_j = mu_j·center + sigma_j·Σ^½ (√ρ g_i + √(1−ρ) e_j)`` with one ``g_i`` per sample, and
+    ``mu_j = sigma_j = 1`` for a background row. With ν degrees of freedom, ``e_j`` is multivariate
+    t, scaled to unit covariance; the correlation between rows remains ρ.
 
     Parameters
     ----------
@@ -72,8 +69,8 @@ def draw_rows(
         Active rows, as positions among all N rows.
     component : ndarray of shape (n, s)
         Which entry of ``mu`` and ``sigma2`` each active row follows.
-    seed : int or sequence of int
-    dtype : float32 or float64
+    seed, dtype
+        As in `regression`.
     """
     n, d, rho, nu = len(offsets) - 1, parameters.d, parameters.rho, parameters.degrees_of_freedom
     normal, tails = stream(seed, "rows"), stream(seed, "tails")
@@ -91,7 +88,7 @@ def draw_rows(
 
     values = np.empty((offsets[-1], d), dtype=dtype)
     for block in row_blocks(len(values), d):
-        rows = values[block]  # a view: everything below happens in place
+        rows = values[block]  # a view, changed in place below
         normal.standard_normal(out=rows, dtype=dtype)
         if nu is not None:
             rows *= np.sqrt((nu - 2) / tails.chisquare(nu, len(rows))).astype(dtype)[:, None]
@@ -109,5 +106,5 @@ def draw_rows(
 
 
 def samples_of(offsets: np.ndarray, block: slice) -> np.ndarray:
-    """Sample of each row of the block."""
+    """Return the sample of each row of the block."""
     return np.searchsorted(offsets, np.arange(block.start, block.stop), side="right") - 1

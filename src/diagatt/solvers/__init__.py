@@ -6,7 +6,7 @@ solvers with default parameters.
 """
 
 from diagatt.solvers.auto import Auto
-from diagatt.solvers.base import SOLVERS, Fitted, Model, Solver, get_solver
+from diagatt.solvers.base import SOLVERS, Fitted, Model, Solver, get_solver, with_solver
 from diagatt.solvers.checkpoint import Checkpoint
 from diagatt.solvers.gradient import Gradient, Refined
 from diagatt.solvers.likelihood import Likelihood
@@ -24,4 +24,5 @@ __all__ = [
     "Solver",
     "Uniform",
     "get_solver",
+    "with_solver",
 ]

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.parameters import Rule
+from diagatt.persistence import register_part
 from diagatt.scores import SCORE_FORMS, ScoreForm
 from diagatt.solvers.checkpoint import Checkpoint
 from diagatt.solvers.problem import Problem
@@ -114,6 +115,7 @@ class Solver(BaseEstimator):
     def __init_subclass__(cls) -> None:
         """Register the solver by its name."""
         super().__init_subclass__()
+        register_part(cls)
         if "name" in cls.__dict__:
             SOLVERS[cls.name] = cls
 
@@ -187,6 +189,21 @@ def get_solver(solver: str | Solver) -> Solver:
             "such as diagatt.solvers.Gradient(rank=2)."
         )
     return SOLVERS[solver]()
+
+
+def with_solver(solver: str, flat: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an estimator's parameters: those that belong to the named solver are given to it.
+
+    Examples
+    --------
+    >>> from diagatt.solvers import with_solver
+    >>> with_solver("likelihood", {"ridge": 2.0, "covariance": "tied"})
+    {'ridge': 2.0, 'solver': Likelihood(covariance='tied')}
+    """
+    kind = SOLVERS[solver]
+    own = {name: value for name, value in flat.items() if name in kind.rules}
+    rest = {name: value for name, value in flat.items() if name not in own}
+    return {**rest, "solver": kind(**own)}
 
 
 def agreed(tensors: list[Tensor], problem: Problem) -> list[Tensor]:

@@ -16,7 +16,7 @@ from torch import Tensor
 from diagatt.distributed import Group
 from diagatt.families import Family
 from diagatt.progress import progress_bar
-from diagatt.segments import offsets_from, sample_of_row, segment_sum, spread
+from diagatt.segments import offsets_from, row_positions, sample_of_row, segment_sum, spread
 
 T = TypeVar("T")
 
@@ -212,11 +212,8 @@ class Samples:
         sample = sample_of_row(self.offsets)
         best = chance.argsort(descending=True, stable=True)
         best = best[sample[best].argsort(stable=True)]  # best first, sample by sample
-        place = torch.arange(len(best), device=self.device) - spread(
-            self.offsets[:-1], self.offsets
-        )
         keep = chance >= share  # (N,)
-        keep[best[place < least]] = True
+        keep[best[row_positions(self.offsets) < least]] = True
         lengths = segment_sum(keep[:, None].to(torch.float64), self.offsets)[:, 0].long()
         return replace(self, values=self.values[keep], offsets=offsets_from(lengths))
 

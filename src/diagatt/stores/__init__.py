@@ -1,8 +1,7 @@
 """Samples on disk: written by streaming, read in bounded memory, verified."""
 
-from diagatt.stores.manifest import ShardInfo, StoreError
-from diagatt.stores.parts import StoredPart
-from diagatt.stores.reading import RowStore
-from diagatt.stores.writing import RowStoreWriter
+from diagatt.stores.shard import ShardInfo, StoreError
+from diagatt.stores.store import RowStore, StoredPart
+from diagatt.stores.writer import RowStoreWriter
 
 __all__ = ["RowStore", "RowStoreWriter", "ShardInfo", "StoreError", "StoredPart"]

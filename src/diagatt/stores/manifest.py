@@ -1,16 +1,8 @@
 """What a store says about itself: ``store.json``, checked by its own digest.
 
-=================  ==============================================================
-key                meaning
-=================  ==============================================================
-``digest``         SHA-256 of everything below: identifies the data
-``format``         1; a newer one is refused
-``n_features``     features of a row, d
-``dtype``          type of the rows, float32 or float64
-``columns``        kind of every other column: y, weight, covariates, payload
-``n_covariates``   covariates of a sample, q
-``shards``         `ShardInfo` of every shard, in the order of its samples
-=================  ==============================================================
+Its keys are ``digest``, the SHA-256 of everything else, which identifies the data; ``format``, of
+which a newer one is refused; the fields of `Layout`; and ``shards``, a list of `ShardInfo` in the
+order of the samples.
 """
 
 from __future__ import annotations
@@ -21,62 +13,15 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from diagatt.files import write_atomically
+from diagatt.stores.checks import checked_column, checked_covariates, checked_rows
+from diagatt.stores.shard import COVARIATES, RESPONSE, WEIGHT, Layout, Shard, ShardInfo, StoreError
 
 FORMAT = 1
 MANIFEST = "store.json"
-
-
-class StoreError(ValueError):
-    """A row store cannot be written or read; the message names the shard."""
-
-
-@dataclass(frozen=True)
-class ShardInfo:
-    """What is known of a shard without opening it.
-
-    Attributes
-    ----------
-    file : str
-    bytes : int
-    sha256, columns_sha256 : str
-        Of the whole file, and of all of it but the row values, so that responses are verified
-        without reading rows.
-    values : (int, int)
-        Where the row values begin and end in the file.
-    n_samples, n_rows : int
-    shortest, shortest_sample, longest : int
-        Fewest rows of a sample, the number in the shard of the first such sample, most rows.
-    weight_sum : float or None
-    y_min, y_max, y_sum, y_squares : float or None
-        Smallest, largest, sum and sum of squares of responses that are numbers.
-    """
-
-    file: str
-    bytes: int
-    sha256: str
-    columns_sha256: str
-    values: tuple[int, int]
-    n_samples: int
-    n_rows: int
-    shortest: int
-    shortest_sample: int
-    longest: int
-    weight_sum: float | None = None
-    y_min: float | None = None
-    y_max: float | None = None
-    y_sum: float | None = None
-    y_squares: float | None = None
-
-
-@dataclass(frozen=True)
-class Layout:
-    """What all shards of a store have in common."""
-
-    n_features: int
-    dtype: str
-    columns: dict[str, str]
-    n_covariates: int
 
 
 @dataclass(frozen=True)
@@ -93,7 +38,7 @@ class Manifest:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def select(self, shards: list[int]) -> Manifest:
-        """Some of the shards."""
+        """Return the manifest of some of the shards."""
         return replace(self, shards=tuple(self.shards[k] for k in shards))
 
     def write(self, folder: Path) -> None:
@@ -120,17 +65,16 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         document = json.loads(path.read_bytes())
         version = int(document["format"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"{path} is damaged or foreign ({error}): restore a copy.") from error
-    if version > FORMAT:
-        raise StoreError(
-            f"{path} was written by a newer version of diagatt (format {version}, this one reads "
-            f"{FORMAT}): upgrade diagatt."
-        )
-    try:
+        if version > FORMAT:
+            raise StoreError(
+                f"{path} was written by a newer version of diagatt (format {version}, this one "
+                f"reads {FORMAT}): upgrade diagatt."
+            )
         layout = Layout(**{f.name: document[f.name] for f in fields(Layout)})
         manifest = Manifest(layout, tuple(_shard_info(shard) for shard in document["shards"]))
         intact = manifest.shards and (version, manifest.digest) == (FORMAT, document["digest"])
+    except StoreError:
+        raise
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{path} is damaged or foreign ({error}): restore a copy.") from error
     if not intact:
@@ -143,3 +87,87 @@ def _shard_info(stored: dict[str, Any]) -> ShardInfo:
     if Path(info.file).name != info.file:  # a shard lies in the store, nowhere else
         raise ValueError(f"shard {info.file!r} is not the name of a file in the store")
     return info
+
+
+# ---------------------------------------------------------------------- statistics
+
+
+def measure(shard: Shard) -> ShardInfo:
+    """Compute checksums and statistics of a shard whose layout is checked."""
+    start = shard.flat.buffers()[1].address - pa.py_buffer(shard.memory).address
+    values = (start, start + shard.flat.nbytes)
+    if start < 0 or values[1] > len(shard.memory):
+        raise StoreError(
+            f"{shard} is compressed: write it without compression, so that its rows can be used "
+            "in place."
+        )
+    lengths = shard.rows().lengths
+    weights = shard.column(WEIGHT)
+    return ShardInfo(
+        file=shard.path.name,
+        bytes=len(shard.memory),
+        sha256=shard.sha256(),
+        columns_sha256=shard.sha256(without=values),
+        values=values,
+        n_samples=len(lengths),
+        n_rows=int(lengths.sum()),
+        shortest=int(lengths.min()),
+        shortest_sample=int(lengths.argmin()),
+        longest=int(lengths.max()),
+        weight_sum=None if weights is None else _finite(weights.sum()),
+        **_response_statistics(shard.column(RESPONSE)),
+    )
+
+
+def _response_statistics(y: np.ndarray | None) -> dict[str, float | None]:
+    if y is None or y.dtype.kind not in "if":
+        return {}
+    numbers = y.astype(np.float64)
+    with np.errstate(over="ignore"):
+        total, squares = _finite(numbers.sum()), _finite(np.square(numbers).sum())
+    low, high = float(numbers.min()), float(numbers.max())
+    return {"y_min": low, "y_max": high, "y_sum": total, "y_squares": squares}
+
+
+def _finite(number: np.floating) -> float | None:
+    return float(number) if np.isfinite(number) else None  # JSON has no infinity
+
+
+# ---------------------------------------------------------------------- indexing
+
+
+def index_folder(folder: Path) -> None:
+    """Check all shards of a folder, in the order of their names, and write its manifest."""
+    if not folder.is_dir():
+        raise StoreError(f"{folder} is not a folder of shards.")
+    if (folder / MANIFEST).exists():
+        raise StoreError(f"{folder} has a {MANIFEST}: delete it to make a new one.")
+    layout, shards = None, []
+    for path in sorted(folder.glob("*.arrow")):
+        shard = Shard(path)
+        layout = shard.check_layout(layout)
+        try:
+            shard.batch.validate(full=True)
+            _check_content(shard, layout)
+        except ValueError as error:  # pyarrow's errors are ValueErrors too
+            raise StoreError(f"{shard}: {error}") from None
+        shards.append(measure(shard))
+    if layout is None:
+        raise StoreError(f"{folder} holds no shard: there is no file *.arrow.")
+    Manifest(layout, tuple(shards)).write(folder)
+
+
+def _check_content(shard: Shard, layout: Layout) -> None:
+    """Apply the checks of the writer."""
+    for name, column in zip(shard.batch.schema.names, shard.batch.columns, strict=True):
+        while column.null_count == 0 and hasattr(column, "values"):
+            column = column.values
+        if column.null_count:
+            raise StoreError(f"column {name!r} has missing values: drop or fill them.")
+    rows = shard.rows()
+    checked_rows(rows.values, rows.offsets, rows.dtype, 0)
+    for name in (RESPONSE, WEIGHT):
+        if name in layout.columns:
+            checked_column(name, shard.column(name), len(rows), 0, layout.columns[name])
+    if COVARIATES in layout.columns:
+        checked_covariates(shard.column(COVARIATES), len(rows), 0, layout.n_covariates)

@@ -20,9 +20,6 @@ from diagatt.solvers.likelihood.expectation import Expectation
 from diagatt.solvers.likelihood.expected import ResponseModel
 from diagatt.solvers.likelihood.row_model import RowModel, gaussian_of
 from diagatt.solvers.problem import Samples
-from diagatt.theory.moments import Moments
-from diagatt.theory.separation import SeparationError
-from diagatt.theory.start import separating_start
 
 # Samples on which starts compete: at least so many, and so many times the count of features.
 # All data refine the winner.
@@ -94,15 +91,11 @@ def _starts(
     def model(A1: Tensor, C1: Tensor) -> LatentRows:
         return LatentRows(RowModel(torch.stack([A0, A1]), torch.stack([C0, C1])), response)
 
-    starts = {
+    return {
         "response": (model(A0, C0), []),  # W = 0: the response alone finds rows
         "outlier": (model(A0, 2 * C0), ROWS_FIRST),  # W = C₀⁻¹/4
         "random": (model(*_random_active(A0, C0, generator)), ROWS_FIRST),
     }
-    theory = _theory_covariance(em, starts["response"][0], C0)
-    if theory is not None:
-        starts["theory"] = (model(A0, theory), [])
-    return starts
 
 
 def _pooled_response(em: EM, samples: Samples) -> ResponseModel:
@@ -127,26 +120,3 @@ def _random_active(A0: Tensor, C0: Tensor, generator: np.random.Generator):
     if A1.shape[1]:
         A1[:, 0] += direction
     return A1, 1.5 * C0 + 3 * torch.outer(direction, direction)
-
-
-def _theory_covariance(em: EM, response_start: LatentRows, C0: Tensor) -> Tensor | None:
-    """Return the covariance whose score separates rows that the response names, by the theory."""
-    expected = em.expect(response_start)
-    moments = em.head_moments(expected)[0]
-    A1, C1 = gaussian_of(moments)
-    mean = A1[:, 0] if A1.shape[1] else C0.new_zeros(len(C0))
-    A0 = response_start.rows.A[0]
-    mean0 = A0[:, 0] if A0.shape[1] else C0.new_zeros(len(C0))
-    try:
-        W = separating_start(
-            [Moments(mean.cpu().numpy(), C1.cpu().numpy())],
-            Moments(mean0.cpu().numpy(), C0.cpu().numpy()),
-            divisor=1.0,
-        )[0]
-    except SeparationError:  # the rows that the response names do not stand out
-        return None
-    L = torch.linalg.cholesky(C0)
-    white = 2 * L.T @ torch.from_numpy(W).to(C0) @ L  # score = ½ x (C₀⁻¹ − C₁⁻¹) x
-    white = 0.8 * white / max(float(torch.linalg.matrix_norm(white, 2)), 0.8)
-    eye = torch.eye(len(C0), dtype=C0.dtype, device=C0.device)
-    return L @ torch.linalg.inv(eye - white) @ L.T

@@ -1,0 +1,149 @@
+"""Arrays of numbers out of whatever users have: lists, tensors, frames, masked arrays, objects.
+
+Nothing is guessed: words, dates, complex numbers and masked entries are refused, and missing
+entries become NaN. Errors name the entry, in the words of the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import torch
+
+Place = Callable[[tuple[int, ...]], str]  # names the entry of an array at an index
+
+
+class InputError(ValueError, TypeError):
+    """X, y, sample weights or covariates cannot be read."""
+
+
+def float_matrix(values: Any, what: str, place: Place) -> np.ndarray:
+    """Return a contiguous (rows, features) array of floats; see `float_array`."""
+    matrix = float_array(values, what, place)
+    if matrix.ndim != 2:
+        raise InputError(
+            f"{what} must be a 2-D array (rows × features), got {matrix.ndim}-D. Reshape your data."
+        )
+    if matrix.shape[1] == 0:
+        raise InputError(
+            f"{what} has 0 features: found 0 feature(s) (shape={matrix.shape}) while a minimum of "
+            "1 is required."
+        )
+    return matrix
+
+
+def float_array(values: Any, what: str, place: Place) -> np.ndarray:
+    """Return a C-contiguous array of real numbers; None and nulls become NaN.
+
+    Parameters
+    ----------
+    values : array-like
+        float32 and float64 are kept, other real types become float64.
+    what : str
+        What it is, for messages.
+    place : callable
+        Names the entry at an index, for messages.
+    """
+    array = plain_array(values, what, place)
+    refuse_kind(array, what, "MmcSUV")
+    if array.dtype == object:
+        array = _from_objects(array, place)
+    if array.dtype not in (np.float32, np.float64):
+        array = array.astype(np.float64)
+    return np.ascontiguousarray(array) if array.ndim else array
+
+
+def as_numpy(tensor: torch.Tensor) -> np.ndarray:
+    """Return a tensor from any device as an array, detached."""
+    tensor = tensor.detach().cpu()
+    if tensor.dtype is torch.bfloat16:  # unknown to NumPy, exact in float32
+        tensor = tensor.float()
+    return tensor.numpy()
+
+
+def plain_array(values: Any, what: str, place: Place, dates: bool = False) -> np.ndarray:
+    """Return an array of any type, after a look at masks; `dates` may be read from frames."""
+    if isinstance(values, torch.Tensor):
+        return as_numpy(values)
+    if hasattr(values, "toarray"):
+        raise InputError(f"{what} is sparse: pass {what}.toarray().")
+    if not isinstance(values, np.ndarray | list | tuple):
+        frame = nw.from_native(values, pass_through=True, eager_only=True, allow_series=True)
+        if isinstance(frame, nw.DataFrame | nw.Series):
+            return _from_frame(frame, what, dates)
+    if isinstance(values, list | tuple) and any(isinstance(v, np.ma.MaskedArray) for v in values):
+        values = np.ma.array(values)  # np.asarray would read what the masks hide
+    try:
+        array = np.asanyarray(values)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} is not an array of numbers: {error}.") from error
+    if isinstance(array, np.ma.MaskedArray):
+        hidden = np.argwhere(np.ma.getmaskarray(array))
+        if len(hidden):
+            raise InputError(f"{place(tuple(hidden[0]))} is masked: drop it or fill it in.")
+    return np.asarray(array)
+
+
+def _from_frame(frame: Any, what: str, dates: bool) -> np.ndarray:
+    """Return the values of a frame or a series; in a frame dates would silently become numbers."""
+    for column in [frame] if isinstance(frame, nw.Series) else frame.iter_columns():
+        if column.dtype.is_temporal() and not dates:
+            raise InputError(
+                f"{what} holds dates or durations ({column.name}: {column.dtype}): pass numbers, "
+                "such as days since the first."
+            )
+    return frame.to_numpy()
+
+
+def refuse_kind(array: np.ndarray, what: str, kinds: str) -> None:
+    """Refuse arrays whose entries are of one of these kinds, in NumPy's letters."""
+    if array.dtype.kind not in kinds:
+        return
+    if array.dtype.kind == "c":
+        raise InputError(f"Complex data not supported: {what} is complex; pass real numbers.")
+    if array.dtype.kind in "Mm":
+        raise InputError(
+            f"{what} is not numeric but holds dates or durations ({array.dtype}): pass numbers, "
+            "such as days since the first."
+        )
+    raise InputError(f"{what} is not numeric (dtype {array.dtype}): pass real numbers.")
+
+
+def _from_objects(array: np.ndarray, place: Place) -> np.ndarray:
+    """Read Python objects as numbers one by one; missing ones become NaN."""
+    result = np.empty(array.shape)
+    for at, value in np.ndenumerate(array):
+        try:
+            if isinstance(value, str | bytes | np.timedelta64):
+                raise TypeError("words and durations are no numbers")
+            result[at] = np.nan if _is_missing(value) else float(value)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InputError(f"{place(at)} holds {value!r}, not a number: {error}.") from error
+    return result
+
+
+def refuse_missing(labels: np.ndarray, what: str, words: Callable[[int], str]) -> None:
+    """Refuse labels of which one is missing (`words` say so), or that cannot be compared."""
+    if labels.dtype.kind not in "fOmM":
+        return
+    for i, value in enumerate(labels.tolist()):
+        if _is_missing(value):
+            raise InputError(words(i))
+    try:
+        np.sort(labels)
+    except TypeError as error:
+        raise InputError(
+            f"{what} mixes labels that cannot be compared ({error}): use one type."
+        ) from None
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas.NA has no truth value
+        return True
+    except ValueError:  # an array
+        return False

@@ -1,0 +1,63 @@
+"""How sure a model is of the rows that it names."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from diagatt.certainty.summary import SHOWN_LINES, cell
+from diagatt.tables import html_table
+
+# Attention whose unevenness is below this points at nothing: 0 is uniform, 1 one row.
+LEAST_UNEVENNESS = 0.05
+
+
+class NoRowOfInterestWarning(UserWarning):
+    """The fitted attention does not single out rows."""
+
+
+def warn_if_uniform(unevenness: list[float], stacklevel: int) -> None:
+    """Warn if no head of a fit singles out rows."""
+    if unevenness and max(unevenness) < LEAST_UNEVENNESS:
+        warnings.warn(
+            "attention is near uniform: no row of interest was found, and the prediction is "
+            "close to a regression on mean rows. Do not read locate() as an answer.",
+            NoRowOfInterestWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+@dataclass(frozen=True)
+class Certainty:
+    """How sure the model is of each head's row: one line per sample, one column per head.
+
+    Attributes
+    ----------
+    rows : array (n, R), int
+        Rows of interest, as `locate` names them.
+    posterior : array (n, R)
+        Attention weight of that row.
+    entropy : array (n, R)
+        Entropy of the attention in nats; 0 is certainty, log p is ignorance.
+    ambiguous : bool array (n, R)
+        Whether the row has less than half of the weight.
+    """
+
+    rows: np.ndarray
+    posterior: np.ndarray
+    entropy: np.ndarray
+    ambiguous: np.ndarray
+
+    def _repr_html_(self) -> str:
+        """Show the first samples as a table in notebooks."""
+        head = ["sample", "head", "row", "posterior", "entropy", "ambiguous"]
+        shown = list(np.ndindex(self.rows.shape))[:SHOWN_LINES]
+        verdict = np.where(self.ambiguous, "yes", "no")
+        lines = [
+            [*at, self.rows[at], cell(self.posterior[at]), cell(self.entropy[at]), verdict[at]]
+            for at in shown
+        ]
+        share = f"{100 * self.ambiguous.mean():.1f} % of {self.rows.size:,} rows are ambiguous"
+        return html_table(f"Certainty: {share}", head, lines, left_out=self.rows.size - len(shown))

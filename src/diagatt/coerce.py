@@ -1,0 +1,349 @@
+"""What X, y, sample weights and covariates may be: the one place that knows.
+
+Whatever users have (lists, NumPy arrays, torch tensors, pandas and polars frames, Arrow columns)
+becomes contiguous arrays of floats here, or is refused in a sentence that names the sample.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import torch
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from diagatt.arrays import (
+    InputError,
+    Place,
+    as_numpy,
+    float_array,
+    float_matrix,
+    plain_array,
+    refuse_kind,
+    refuse_missing,
+)
+
+Packed = tuple[np.ndarray, np.ndarray]  # values (N, d), offsets (n + 1,)
+
+SEARCHED_ROWS = 65536  # rows that are searched for NaN in one go
+
+
+# ---------------------------------------------------------------------- samples
+
+
+def is_flat(X: Any) -> bool:
+    """Whether X is one 2-D array (or nothing that can be read) and not a collection of matrices.
+
+    Examples
+    --------
+    >>> is_flat([[1.0, 2.0], [3.0, 4.0]]), is_flat([[[1.0, 2.0]], [[3.0, 4.0]]])
+    (True, False)
+    """
+    if hasattr(X, "to_rows") or _is_arrow_column(X) or getattr(X, "is_nested", False):
+        return False
+    if isinstance(X, list | tuple) or (isinstance(X, np.ndarray) and X.dtype == object):
+        return len(X) > 0 and not _is_matrix(X[0])
+    return getattr(X, "ndim", 2) != 3
+
+
+def samples(X: Any) -> Packed:
+    """Pack whatever a user may call samples; a 2-D array is n one-row samples.
+
+    Returns
+    -------
+    values (N, d), offsets (n + 1,)
+
+    Examples
+    --------
+    >>> samples([np.zeros((2, 3)), np.ones((1, 3))])[1]
+    array([0, 2, 3])
+    """
+    if _is_arrow_column(X):
+        return pack_arrow(X)
+    if getattr(X, "is_nested", False):
+        return pack_nested(X)
+    if is_flat(X):
+        values = float_matrix(X, "X", lambda at: f"sample {at[0]}, row 0")
+        return values, np.arange(len(values) + 1)
+    return pack_dense(X) if getattr(X, "ndim", 1) == 3 else pack_samples(X)
+
+
+def pack_samples(matrices: Iterable[Any]) -> Packed:
+    """Pack a list of ``(p_i, d)`` matrices."""
+    parts: list[np.ndarray] = []
+    for i, sample in enumerate(matrices):
+        matrix = float_matrix(sample, f"sample {i}", _row_of(i))
+        if parts and matrix.shape[1] != parts[0].shape[1]:
+            raise InputError(
+                f"sample {i} has {matrix.shape[1]} features, sample 0 has "
+                f"{parts[0].shape[1]}: all samples need the same number of features."
+            )
+        if len(matrix) == 0:
+            raise InputError(
+                f"sample {i} has no rows: every sample needs at least one row; drop it."
+            )
+        parts.append(matrix)
+    if not parts:
+        raise InputError("the list of samples is empty: pass at least one (p, d) matrix.")
+    values = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return values, offsets_from([len(part) for part in parts])
+
+
+def pack_dense(array: Any) -> Packed:
+    """Pack an ``(n, p, d)`` array."""
+    dense = float_array(array, "X", lambda at: f"sample {at[0]}, row {at[1]}")
+    if dense.ndim != 3:
+        raise InputError(f"expected an (n, p, d) array, got shape {dense.shape}.")
+    n, p, d = dense.shape
+    return dense.reshape(n * p, d), np.arange(n + 1) * p
+
+
+def pack_padded(padded: Any, lengths: Any, mask: Any) -> Packed:
+    """Pack the real rows of an ``(n, p_max, d)`` array: the first ones, or those of a mask."""
+    dense = float_array(padded, "padded", lambda at: f"sample {at[0]}, row {at[1]}")
+    if dense.ndim != 3:
+        raise InputError(f"padded must have shape (n, p_max, d), got {dense.shape}.")
+    if (lengths is None) == (mask is None):
+        raise InputError("give exactly one of lengths and mask.")
+    if mask is None:
+        counts = np.asarray(lengths)
+        if counts.shape != dense.shape[:1] or counts.dtype.kind not in "iu":
+            raise InputError(f"lengths must be {len(dense)} integers, one per sample.")
+        wrong = np.flatnonzero((counts < 0) | (counts > dense.shape[1]))
+        if len(wrong):
+            raise InputError(
+                f"sample {wrong[0]} has length {counts[wrong[0]]}, outside 0..{dense.shape[1]}."
+            )
+        real = np.arange(dense.shape[1]) < counts[:, None]  # (n, p_max)
+    else:
+        real = np.asarray(mask)
+        if real.shape != dense.shape[:2] or real.dtype != bool:
+            raise InputError(f"mask must be boolean with shape {dense.shape[:2]}.")
+    return dense[real], offsets_from(real.sum(axis=1))
+
+
+def pack_nested(tensor: Any) -> Packed:
+    """Pack a nested tensor, jagged or strided."""
+    if tensor.layout is torch.jagged and tensor.lengths() is None:
+        return as_numpy(tensor.values()), tensor.offsets().cpu().numpy()
+    return pack_samples(tensor.unbind())
+
+
+def pack_frame(
+    frame: Any, sample: str, features: Sequence[str] | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pack a long table; also return the ids of samples in the order of first appearance."""
+    if isinstance(frame, Mapping):
+        columns: dict[str, Any] = dict(frame)
+    else:
+        table = nw.from_native(frame, eager_only=True)
+        columns = {name: table[name] for name in table.columns}
+    for name in [sample, *(features or [])]:
+        if name not in columns:
+            raise InputError(f"column {name!r} is not in the table; it has {list(columns)}.")
+    chosen = [name for name in columns if name != sample] if features is None else features
+    if not chosen:
+        raise InputError("the table has no feature column.")
+    values = np.column_stack([float_array(columns[c], *_column_of(c)) for c in chosen])
+    words, line = _column_of(sample)
+    ids = np.asarray(plain_array(columns[sample], words, line, dates=True))
+    refuse_missing(ids, words, lambda i: f"{line((i,))} names no sample: drop the line.")
+    unique, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
+    rank = np.empty(len(unique), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(unique))  # order of first appearance
+    index = rank[inverse]  # (N,) sample of each line
+    if np.any(np.diff(index) < 0):
+        values = values[np.argsort(index, kind="stable")]
+    return values, offsets_from(np.bincount(index)), unique[np.argsort(first)]
+
+
+def pack_arrow(column: Any) -> Packed:
+    """Pack a pyarrow column of lists of rows."""
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):  # combining even one chunk would copy it
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    if isinstance(column, pa.ChunkedArray):  # an empty column stays chunked
+        raise InputError("the column is empty: pass at least one sample.")
+    if column.null_count:
+        missing = np.argmax(column.is_null().to_numpy(zero_copy_only=False))
+        raise InputError(f"sample {missing} is a null sample: drop it.")
+    kind = column.type
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not hasattr(
+        kind.value_type, "value_type"
+    ):
+        raise InputError(f"expected a list of lists of numbers, got {kind}.")
+    offsets = column.offsets.to_numpy() - column.offsets[0].as_py()
+    rows = column.flatten()
+    if rows.null_count:
+        missing = np.argmax(rows.is_null().to_numpy(zero_copy_only=False))
+        raise InputError(f"{row_name(offsets, int(missing))} is a null row: drop it.")
+    if pa.types.is_fixed_size_list(rows.type):
+        width = rows.type.list_size
+    else:
+        widths = np.diff(rows.offsets.to_numpy())
+        width = int(widths[0]) if len(widths) else 1
+        if np.any(widths != width):
+            wrong = row_name(offsets, int(np.argmax(widths != width)))
+            raise InputError(f"rows have differing numbers of features: {wrong} is the first.")
+    flat = rows.flatten().to_numpy(zero_copy_only=False)  # nulls become NaN
+    return flat.reshape(len(rows), width), offsets
+
+
+def refuse_nonfinite(rows: Any) -> None:
+    """Refuse NaN and infinity in `RaggedRows`, naming the sample and the row."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(rows.values.sum(dtype=np.float64)):  # one pass, no temporary
+            return
+    for start in range(0, len(rows.values), SEARCHED_ROWS):
+        block = rows.values[start : start + SEARCHED_ROWS]
+        wrong = np.flatnonzero(~np.isfinite(block).all(axis=1))
+        if len(wrong):
+            kind = "NaN" if np.isnan(block[wrong[0]]).any() else "infinity"
+            where = row_name(rows.offsets, start + int(wrong[0]))
+            raise InputError(f"{where} contains {kind}: drop the row or impute it.")
+
+
+def row_name(offsets: np.ndarray, packed: int) -> str:
+    """Name the sample and the row that stand at a place of the packed rows.
+
+    Examples
+    --------
+    >>> row_name(np.array([0, 2, 5]), 3)
+    'sample 1, row 1'
+    """
+    sample = int(np.searchsorted(offsets, packed, side="right")) - 1
+    return f"sample {sample}, row {packed - int(offsets[sample])}"
+
+
+def offsets_from(lengths: Any) -> np.ndarray:
+    """Return 0 and the running sums of the lengths: where samples begin and end."""
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+
+
+def _is_matrix(item: Any) -> bool:
+    """Whether an item of a list is a matrix and not a row."""
+    try:
+        return (item.ndim if hasattr(item, "ndim") else np.ndim(item)) == 2
+    except ValueError:  # an inhomogeneous nested list
+        return False
+
+
+def _is_arrow_column(X: Any) -> bool:
+    return type(X).__module__.split(".")[0] == "pyarrow" and hasattr(X, "null_count")
+
+
+# ---------------------------------------------------------------------- y, weights, covariates
+
+
+def response(y: Any, n_samples: int) -> np.ndarray:
+    """Return numeric responses, (n,) float64.
+
+    Examples
+    --------
+    >>> response([1, None, 2], 3)
+    Traceback (most recent call last):
+    diagatt.arrays.InputError: y[1] is NaN: drop the sample or impute the entry.
+    """
+    column = float_array(_column(y, n_samples), "y", _entry("y"))
+    return _finite(column.astype(np.float64, copy=False), "y")
+
+
+def classes(y: Any, n_samples: int) -> np.ndarray:
+    """Return class labels as they are, (n,)."""
+    labels = _column(y, n_samples)
+    refuse_kind(labels, "y", "Mmc")
+    refuse_missing(labels, "y", lambda i: f"y[{i}] is missing: drop the sample.")
+    check_classification_targets(labels)
+    return labels
+
+
+def weights(sample_weight: Any, n_samples: int) -> np.ndarray:
+    """Return sample weights, (n,) float64: finite, not negative, not all zero."""
+    if sample_weight is None:
+        return np.ones(n_samples)
+    if isinstance(sample_weight, numbers.Number):
+        sample_weight = np.full(n_samples, sample_weight)
+    if isinstance(sample_weight, str | bytes | Mapping):
+        raise InputError(
+            f"sample_weight must be a number or one number per sample, got {sample_weight!r}."
+        )
+    given = float_array(sample_weight, "sample_weight", _entry("sample_weight"))
+    if given.ndim != 1:
+        raise InputError(f"Sample weights must be 1D array or scalar, got {given.ndim}-D.")
+    if len(given) != n_samples:
+        raise InputError(f"sample_weight has {len(given)} entries, X has {n_samples} samples.")
+    given = _finite(given.astype(np.float64, copy=False), "sample_weight")
+    if np.any(given < 0):
+        i = int(np.argmax(given < 0))
+        raise InputError(f"sample_weight[{i}] = {given[i]:g} is negative: weights are ≥ 0.")
+    if not np.any(given > 0):
+        raise InputError("all sample weights are zero: at least one sample must count.")
+    return given
+
+
+def covariates(given: Any, n_samples: int, expected: int | None = None) -> np.ndarray:
+    """Return shared covariates z, (n, q) float64; q = 0 without any.
+
+    Parameters
+    ----------
+    given : array of shape (n, q) or None
+    n_samples : int
+    expected : int, optional
+        What q must be: that of the fit.
+    """
+    if given is None:
+        Z = np.empty((n_samples, 0))
+    else:
+        Z = float_array(given, "covariates", _entry("covariates"))
+    if Z.ndim != 2:
+        raise InputError(
+            f"covariates must have shape (n_samples, n_covariates), got {Z.ndim}-D: pass a single "
+            "covariate z as z[:, None]."
+        )
+    if len(Z) != n_samples:
+        raise InputError(f"covariates have {len(Z)} lines, X has {n_samples} samples.")
+    if expected is not None and Z.shape[1] != expected:
+        raise InputError(
+            f"the model was fitted with {expected} covariates, got {Z.shape[1]}: pass the same "
+            "covariates to fit and to predict."
+        )
+    return _finite(Z.astype(np.float64, copy=False), "covariates")
+
+
+def _column(y: Any, n_samples: int) -> np.ndarray:
+    """Return y as a 1-D array of any type, without masked entries."""
+    if y is None:
+        raise InputError("fitting requires y to be passed, but the target y is None.")
+    column = column_or_1d(plain_array(y, "y", _entry("y")), warn=True)
+    if len(column) != n_samples:
+        raise InputError(
+            f"Found input variables with inconsistent numbers of samples: X has {n_samples} "
+            f"samples, y has {len(column)} responses."
+        )
+    return column
+
+
+def _entry(what: str) -> Place:
+    return lambda at: f"{what}[{', '.join(map(str, at))}]"
+
+
+def _row_of(sample: int) -> Place:
+    return lambda at: f"sample {sample}, row {at[0]}" if at else f"sample {sample}"
+
+
+def _column_of(name: str) -> tuple[str, Place]:
+    return f"column {name!r}", lambda at: f"line {at[0]} of column {name!r}"
+
+
+def _finite(array: np.ndarray, what: str) -> np.ndarray:
+    wrong = np.argwhere(~np.isfinite(array))
+    if len(wrong):
+        at = tuple(wrong[0])
+        kind = "NaN" if np.isnan(array[at]) else "infinity"
+        raise InputError(f"{_entry(what)(at)} is {kind}: drop the sample or impute the entry.")
+    return array

@@ -1,0 +1,54 @@
+"""The command ``diagatt``."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from diagatt.commands import explain, fit, options, predict, store, study
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Individualized sparse regression: fit, predict, and see which rows decided.",
+    pretty_exceptions_enable=False,
+)
+app.command()(options.WithKinds(fit.fit))
+for command in (predict.predict, predict.evaluate, explain.explain, explain.info):
+    app.command()(command)
+app.add_typer(study.app, name="study")
+app.add_typer(store.app, name="store")
+
+
+@app.callback()
+def set_debug(
+    debug: bool = typer.Option(False, help="Show the traceback of an error."),
+) -> None:
+    """Read the options of all commands."""
+    global _debug
+    _debug = debug
+
+
+_debug = False
+
+
+@app.command()
+def demo() -> None:
+    """Simulate, fit, predict and localize: the method in under a minute."""
+    from diagatt.commands.demo import main as run_demo
+
+    run_demo()
+
+
+def main() -> None:
+    """Run the command; a user's mistake is one sentence, not a traceback."""
+    try:
+        app()
+    except (ValueError, OSError, ImportError) as error:
+        if _debug:
+            raise
+        rank = os.environ.get("RANK")  # under torchrun every process speaks for itself
+        who = "error" if rank is None else f"error in process {rank}"
+        typer.echo(f"{who}: {error}", err=True)
+        sys.exit(1)

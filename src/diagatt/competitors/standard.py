@@ -1,0 +1,179 @@
+"""Standard attention with scikit-learn's face."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from diagatt.attention.standard import StandardAttention
+from diagatt.competitors.padded import Padded
+from diagatt.estimators.competitor import TRAINING_RULES
+from diagatt.estimators.response import Classification, Regression
+from diagatt.localization import N_LOCATED
+from diagatt.parameters import at_least, count, positive, several
+from diagatt.solvers.gradient.adam import train
+from diagatt.solvers.gradient.train import in_blocks
+from diagatt.solvers.problem import Samples
+
+
+class _StdAtt(Padded):
+    """What regression and classification share."""
+
+    grids: ClassVar = {"n_heads": (1, 2, 3), "max_epochs": (1, 2, 4, 8)}
+    rules: ClassVar = {
+        **TRAINING_RULES,
+        "n_heads": several(count(1)),
+        "ridge": at_least(0),
+        "memory_limit": positive(),
+    }
+    per_position = "one line of its value matrix"
+    n_heads_: int
+
+    def __init__(
+        self,
+        n_heads: Any = 1,
+        *,
+        family: str = "auto",
+        optimizer: str = "auto",
+        learning_rate: float = 1e-3,
+        batch_size: int = 32,
+        max_epochs: Any = 4,
+        tolerance: float = 1e-6,
+        ridge: float = 1.0,
+        score_ridge: float = 1.0,
+        init_scale: float = 1.0,
+        memory_limit: float = 2**30,
+        n_located: int = N_LOCATED,
+        selection: str | int = "holdout",
+        random_state: Any = None,
+        device: str = "cpu",
+        verbose: bool = False,
+    ) -> None:
+        self.n_heads = n_heads
+        self.family = family
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.tolerance = tolerance
+        self.ridge = ridge
+        self.score_ridge = score_ridge
+        self.init_scale = init_scale
+        self.memory_limit = memory_limit
+        self.n_located = n_located
+        self.selection = selection
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def _train(self, problem: Samples, seed: int, memo: dict) -> None:
+        module = StandardAttention(
+            *(problem.n_features, self.n_rows_, self.n_heads_, problem.n_outputs),
+            memory_limit=self.memory_limit,
+        ).to(problem.values)
+        module.reset_parameters(self.init_scale, torch.Generator().manual_seed(seed))
+        self.history_ = train(module, problem, self._training(), seed)
+        self.n_iter_ = len(self.history_)
+        self.query_key_ = module.matrix().detach().cpu().numpy()  # (R, d, d)
+        self.value_ = module.value.detach().cpu().numpy()  # (R, p, d, K)
+        self.intercept_ = module.intercept.detach().cpu().numpy()  # (K,)
+
+    def to_module(self) -> StandardAttention:
+        """Return the fitted model as a torch module."""
+        arrays = (self.query_key_, self.value_, self.intercept_)
+        W, V, b = (torch.from_numpy(array).to(self.device) for array in arrays)
+        return StandardAttention.from_arrays(W, V, b, self.memory_limit)
+
+    def _predictor(self, values: Tensor, offsets: Tensor) -> Tensor:
+        self._refuse_longer(offsets)
+        module = self.to_module()
+        return in_blocks(module, values.to(module.value.dtype), offsets, module)
+
+    def _row_scores(self, values: Tensor, offsets: Tensor) -> Tensor:
+        """Return the norms of the rows of C_r, (N, R); each head names ⌊n_located/R⌋ rows."""
+        self._refuse_longer(offsets)
+        module = self.to_module()
+        return in_blocks(module, values.to(module.value.dtype), offsets, module.row_effects)
+
+
+class StdAttRegressor(Regression, _StdAtt):
+    r"""Regression by standard attention, the paper's StdAtt (equations single1 and multi1).
+
+    .. math:: g(\mathrm E\, y) = \sum_r ⟨\mathrm{softmax}_{row}(X W_r X^\top/\sqrt d)\, X, V_r⟩ + b
+
+    with one value row for each of p positions: samples are padded with zero rows to the longest
+    training sample, and longer samples cannot be predicted. Samples go through in blocks, so that
+    their p×p matrices never stand in memory together.
+
+    Parameters
+    ----------
+    n_heads : int, "auto" or sequence
+        R; "auto" tries 1, 2 and 3 on held-out samples.
+    family : {"auto", "gaussian", "poisson", "gamma"}
+        "auto" is gaussian.
+    optimizer : {"auto", "adam", "lbfgs"}
+        Mini-batch Adam as in the paper, or full-batch L-BFGS; "auto" takes L-BFGS for small data.
+    learning_rate, batch_size : float, int
+        Step size of Adam, and how many samples it sees per step.
+    max_epochs : int, "auto" or sequence
+        Passes of Adam; "auto" tries 1, 2, 4 and 8 on held-out samples.
+    tolerance : float
+        L-BFGS stops when no entry of the gradient is larger.
+    ridge, score_ridge : float
+        Penalties ½λ‖V‖² and ½λσ²(‖W_Q‖² + ‖W_K‖²), added to the summed loss; σ² is the variance
+        of y (1 unless gaussian). The paper has none.
+    init_scale : float
+        Entries of W_Q and W_K start from N(0, init_scale²/d).
+    memory_limit : float
+        Bytes for attention matrices and their gradients; see `StandardAttention`.
+    n_located : int
+        How many rows `locate` names per sample, the paper's R̃: the union over heads of those
+        with the largest norms in C_r (supplement S7.3).
+    selection : "holdout" or int
+        How candidate values are compared: on one held-out part of n/8, or by this many folds.
+    random_state, device, verbose
+        Seed, torch device, whether to show a progress bar.
+
+    Attributes
+    ----------
+    query_key_ : array of shape (n_heads, d, d)
+        W.
+    value_ : array of shape (n_heads, p, d, 1)
+        V.
+    intercept_ : array of shape (1,)
+    n_rows_ : int
+        p, rows of the longest training sample.
+    n_heads_, max_epochs_, n_iter_, history_, selection_
+        The values in use, and the losses of all epochs and of all candidates.
+
+    Examples
+    --------
+    >>> from diagatt import StdAttRegressor, simulate
+    >>> data = simulate.regression(100, p=6, d=4, mu=(3,), sigma2=(4,), seed=0)
+    >>> model = StdAttRegressor(n_located=2, random_state=0).fit(data.X, data.y)
+    >>> model.locate(data.X[:3]).shape
+    (3, 2)
+    """
+
+
+class StdAttClassifier(Classification, _StdAtt):
+    """Classification by standard attention; model and parameters of `StdAttRegressor`.
+
+    Logit link for two classes, softmax link for more; each class then has its own value matrix.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    query_key_, value_, intercept_, n_rows_, n_heads_, max_epochs_, history_, selection_
+        As in `StdAttRegressor`; with more than two classes the last axis of ``value_`` is theirs.
+
+    Examples
+    --------
+    >>> from diagatt import StdAttClassifier, simulate
+    >>> data = simulate.classification(100, p=6, d=4, seed=0)
+    >>> model = StdAttClassifier(random_state=0).fit(data.X, data.y)
+    >>> model.predict_proba(data.X[:2]).shape
+    (2, 2)
+    """

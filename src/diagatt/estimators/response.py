@@ -1,0 +1,90 @@
+"""The two faces of every estimator: regression on numbers, and classification.
+
+A face reads responses, names their family, and turns linear predictors z into predictions. What
+makes z belongs to the method: a face is a base class beside the method's own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
+
+from diagatt import coerce
+from diagatt.estimators.base import RowsEstimator
+from diagatt.families import Family, get_family
+
+
+class Regression(RegressorMixin, RowsEstimator):
+    """Responses are numbers, their mean is g⁻¹(z)."""
+
+    def _read_response(self, y: Any, weights: np.ndarray) -> np.ndarray:
+        return coerce.response(y, len(weights))
+
+    def _fitted_family(self) -> tuple[Family, int]:
+        family = get_family("gaussian" if self.family == "auto" else self.family)
+        if family.classifies:
+            raise ValueError(
+                f"family {self.family!r} is for classes: use the classifier of this method, or a "
+                "family of numbers such as 'gaussian'."
+            )
+        return family, family.n_outputs()
+
+    def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
+        """Return expected responses g⁻¹(z), (n_samples,)."""
+        return self._means(self._linear_predictor(X, covariates))[:, 0]
+
+
+class Classification(ClassifierMixin, RowsEstimator):
+    """Responses are classes, with a logit link for two and a softmax link for more."""
+
+    classes_: np.ndarray
+
+    def _read_response(self, y: Any, weights: np.ndarray) -> np.ndarray:
+        labels, counted = coerce.classes(y, len(weights)), weights > 0
+        self._set_classes(np.unique(labels[counted]))
+        codes = np.zeros(len(labels))  # a class whose samples all have weight 0 does not exist
+        codes[counted] = np.searchsorted(self.classes_, labels[counted])
+        return codes
+
+    def _set_classes(self, classes: np.ndarray) -> None:
+        if len(classes) < 2:
+            raise ValueError(
+                f"y holds one class only ({classes[0]!r}): a classifier needs at least two."
+            )
+        self.classes_ = classes
+
+    def _fitted_family(self) -> tuple[Family, int]:
+        n_classes, name = len(self.classes_), self.family
+        if name == "auto":
+            name = "bernoulli" if n_classes == 2 else "multinomial"
+        family = get_family(name)
+        if not family.classifies:
+            raise ValueError(
+                f"family {name!r} is for numbers: use the regressor of this method, or a family "
+                "of classes such as 'multinomial'."
+            )
+        return family, family.n_outputs(n_classes)
+
+    def decision_function(self, X: Any, covariates: Any = None) -> np.ndarray:
+        """Return linear predictors z: (n_samples,) for two classes, else (n_samples, n_classes)."""
+        z = self._linear_predictor(X, covariates)
+        if z.shape[1] == 1:
+            return z[:, 0]
+        return z[:, 1] - z[:, 0] if len(self.classes_) == 2 else z
+
+    def predict_proba(self, X: Any, covariates: Any = None) -> np.ndarray:
+        """Return class probabilities, (n_samples, n_classes)."""
+        return self._probabilities(self._linear_predictor(X, covariates))
+
+    def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
+        """Return the most probable classes, (n_samples,)."""
+        return self._labels(self._linear_predictor(X, covariates))
+
+    def _probabilities(self, z: np.ndarray) -> np.ndarray:
+        mean = self._means(z.astype(np.float64))
+        return np.concatenate([1 - mean, mean], axis=1) if mean.shape[1] == 1 else mean
+
+    def _labels(self, z: np.ndarray) -> np.ndarray:
+        return self.classes_[(z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)]

@@ -1,0 +1,96 @@
+"""Everything that a fitted model says about some inputs, whose rows are made once."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Answers", "answer"]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Answers of a fitted estimator, each computed when it is first asked for."""
+
+    estimator: Any  # of rows
+    prepared: Any  # the inputs with their rows, as `prepare` of a model returned them
+    rows: Any
+    covariates: Any = None
+
+    @cached_property
+    def prediction(self) -> np.ndarray:
+        """Predicted classes or expected responses, (n,)."""
+        return self._ask("predict")
+
+    @cached_property
+    def probability(self) -> np.ndarray | None:
+        """Class probabilities, (n, K); None if the responses are numbers."""
+        return self._ask("predict_proba") if hasattr(self.estimator, "predict_proba") else None
+
+    @cached_property
+    def located(self) -> np.ndarray:
+        """Index of the row of interest of each head, (n, R)."""
+        return np.asarray(self.estimator.locate(self.rows)).reshape(len(self.rows), -1)
+
+    @cached_property
+    def weights(self) -> list[np.ndarray] | None:
+        """Attention weights, one (p_i, R) array per sample; None if the estimator has none."""
+        asked = getattr(self.estimator, "attention", None)
+        return None if asked is None else asked(self.rows)
+
+    @cached_property
+    def scores(self) -> list[np.ndarray] | None:
+        """Scores behind the weights, one (p_i, R) array per sample; None if there are none."""
+        asked = getattr(self.estimator, "scores", None)
+        return None if asked is None else asked(self.rows)
+
+    @cached_property
+    def located_weights(self) -> np.ndarray | None:
+        """Attention weights of the located rows, (n, R); None unless each head locates one."""
+        if self.weights is None or self.weights[0].shape[1] != self.located.shape[1]:
+            return None
+        heads = np.arange(self.located.shape[1])
+        pairs = zip(self.weights, self.located, strict=True)
+        found = np.array([own[rows, heads] for own, rows in pairs])
+        return np.where(self.located < 0, np.nan, found)
+
+    def _ask(self, method: str) -> np.ndarray:
+        given = {} if self.covariates is None else {"covariates": self.covariates}
+        return np.asarray(getattr(self.estimator, method)(self.rows, **given))
+
+
+def answer(model: Any, inputs: Any, covariates: Any = None) -> Answers:
+    """Make the rows of the inputs, once, and ask a fitted model about them.
+
+    Parameters
+    ----------
+    model : fitted estimator of rows, texts, images, …
+    inputs : whatever the model predicts
+    covariates : array of shape (n, q), optional
+
+    Examples
+    --------
+    >>> from diagatt import DiagAttRegressor, simulate
+    >>> data = simulate.regression(200, p=6, d=4, mu=(3,), sigma2=(4,), seed=0)
+    >>> model = DiagAttRegressor(solver="likelihood", random_state=0).fit(data.X, data.y)
+    >>> answers = answer(model, data.X)
+    >>> answers.located_weights.shape, answers.probability is None
+    ((200, 1), True)
+    """
+    if hasattr(model, "prepare"):
+        prepared = model.prepare(inputs)
+        return Answers(_with_one_module(model.estimator_), prepared, prepared.rows, covariates)
+    return Answers(_with_one_module(model), inputs, inputs, covariates)
+
+
+def _with_one_module(estimator: Any) -> Any:
+    """Return a copy that builds its torch module once, however many questions are asked."""
+    if not hasattr(estimator, "to_module"):
+        return estimator
+    same = copy(estimator)
+    same.to_module = cache(estimator.to_module)
+    return same

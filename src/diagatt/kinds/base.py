@@ -1,0 +1,163 @@
+"""What a kind of input answers, and the samples that it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from diagatt.kinds.answers import Answers
+    from diagatt.kinds.tables import Table
+
+__all__ = ["KINDS", "Columns", "Inputs", "Kind", "Option", "diagonal"]
+
+#: Every kind by its name, in the order in which they were defined.
+KINDS: dict[str, Kind] = {}
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option ``--name`` that a kind adds to the commands."""
+
+    name: str
+    help: str
+    type: Any = str | None
+    default: Any = None
+    min: float | None = None
+    makes_rows: bool = False  # whether `diagatt store write` takes it, too
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a table mean what; model files keep them, so that they are given once."""
+
+    asked: Mapping[str, str] = field(default_factory=dict)  # by option: {"text": "review"}
+    target: str | None = None
+    covariates: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a flat dictionary that JSON can hold."""
+        others = {name: value for name, value in asdict(self).items() if name != "asked"}
+        return {**self.asked, **others}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Columns:
+        """Return the columns that `to_json` wrote."""
+        named = {name: value for name, value in stored.items() if value is not None}
+        lists = {name: tuple(named.pop(name, ())) for name in ("covariates", "features")}
+        target = named.pop("target", None)
+        return cls(named, target, **lists)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Samples of a file."""
+
+    kind: Kind
+    X: Any  # RaggedRows, list of str, list of paths, RowStore, …
+    y: np.ndarray | None  # (n,)
+    covariates: np.ndarray | None  # (n, q)
+    ids: Sequence[Any]  # names of the samples
+    columns: Columns = field(default_factory=Columns)  # with what was found out while reading
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def take(self, samples: np.ndarray) -> Inputs:
+        """Return these samples, in this order."""
+        X = [self.X[i] for i in samples] if isinstance(self.X, list) else self.X[samples]
+        y, Z = (None if a is None else a[samples] for a in (self.y, self.covariates))
+        return Inputs(self.kind, X, y, Z, [self.ids[i] for i in samples], self.columns)
+
+
+class Kind:
+    """One kind of input; a subclass registers itself in `KINDS` and overrides what differs."""
+
+    name: ClassVar[str]
+    # Options that name the column of a table which holds the samples.
+    columns: ClassVar[tuple[Option, ...]] = ()
+    # Options of `diagatt fit` for `model`, and of `diagatt store write` for `transformer`.
+    settings: ClassVar[tuple[Option, ...]] = ()
+    # Module and names of the classes of saved models that only this kind knows.
+    home: ClassVar[str] = ""
+    models: ClassVar[tuple[str, ...]] = ()
+    # Name under which a store keeps the inputs.
+    payload: ClassVar[str | None] = None
+    # Whether samples lie on disk in parts, which several processes may share.
+    in_passes: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        KINDS[cls.name] = cls()
+
+    def opens(self, path: Path) -> bool:
+        """Return whether a path without options is of this kind."""
+        return False
+
+    def open(self, path: Path, columns: Columns, memory: float) -> Inputs:
+        """Read a path that `opens` accepts; `memory` limits MiB of rows where that is possible."""
+        raise NotImplementedError
+
+    def guess(self, table: Table) -> dict[str, str]:
+        """Return the option and column to take if a table comes without any; empty if unclear."""
+        return {}
+
+    def samples(self, table: Table, column: str) -> tuple[Any, Sequence[Any]]:
+        """Return the samples that a column holds, one per line, and their names."""
+        raise NotImplementedError
+
+    def read(self, table: Table, columns: Columns) -> Inputs:
+        """Read the samples of a table."""
+        (column,) = columns.asked.values()
+        X, ids = self.samples(table, column)
+        y, Z = table.responses(columns.target), table.numbers(columns.covariates)
+        return Inputs(self, X, y, Z, ids, columns)
+
+    def split(self, inputs: Inputs, share: float, seed: int) -> tuple[Inputs, Inputs | None]:
+        """Hold out a share of the samples, drawn at random."""
+        order = np.random.default_rng(seed).permutation(len(inputs))
+        count = round(share * len(inputs))
+        if not count:
+            return inputs, None
+        return inputs.take(np.sort(order[count:])), inputs.take(np.sort(order[:count]))
+
+    def in_memory(self, inputs: Inputs) -> Inputs:
+        """Return the same samples in memory."""
+        return inputs
+
+    def transformer(self, X: Any, **settings: Any) -> Any:
+        """Return a fitted transformer to RaggedRows; None if the inputs are rows already."""
+        return None
+
+    def model(
+        self, classifies: bool, n_samples: int, asked: dict[str, Any], seed: int, **settings: Any
+    ) -> Any:
+        """Return the unfitted model; `asked` are parameters of its diagonalized attention."""
+        return diagonal(classifies)(**asked, random_state=seed, verbose=True)
+
+    def fit(self, model: Any, inputs: Inputs) -> None:
+        """Fit a model to samples with responses."""
+        given = {} if inputs.covariates is None else {"covariates": inputs.covariates}
+        model.fit(inputs.X, inputs.y, **given)
+
+    def places(self, answers: Answers, head: int) -> dict[str, Any]:
+        """Return the columns that say where a head looked, each of n entries."""
+        found = {"row": answers.located[:, head]}
+        weights = answers.located_weights
+        return found if weights is None else {**found, "weight": weights[:, head]}
+
+    def drawing(self, prepared: Any) -> dict[str, Any]:
+        """Return what `report.write_page` draws rows on: texts and spans, images and boxes."""
+        return {}
+
+
+def diagonal(classifies: bool) -> Any:
+    """Return `DiagAttClassifier` or `DiagAttRegressor`."""
+    from diagatt.estimators import DiagAttClassifier, DiagAttRegressor
+
+    return DiagAttClassifier if classifies else DiagAttRegressor

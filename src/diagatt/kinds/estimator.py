@@ -1,0 +1,155 @@
+"""The base of estimators that make rows of their inputs and fit an estimator to these."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from diagatt.modelfile import ModelFileError
+from diagatt.persistence import (
+    FORMAT_VERSION,
+    SavedToFile,
+    check_document,
+    registered,
+    restore,
+    to_json,
+)
+from diagatt.ragged import RaggedRows
+
+__all__ = ["KindClassifier", "KindEstimator", "inner_has"]
+
+
+def inner_has(name: str) -> Any:
+    """Offer a method only if the estimator inside has it."""
+
+    def has(model: KindEstimator) -> bool:
+        inner = getattr(model, "estimator_", model.estimator)
+        return inner is None or hasattr(inner, name)  # the default has everything
+
+    return available_if(has)
+
+
+class KindEstimator(SavedToFile, BaseEstimator):
+    """Base of the estimators of texts and images.
+
+    A subclass has `prepare`, which returns inputs with their `rows` as the estimator sees them;
+    `_fit_rows`, which learns what that needs and returns rows; `_default_estimator(n_samples)`; and
+    `_rows_document` and `_restore_rows`, which say in JSON what `_fit_rows` has learned.
+    """
+
+    estimator: Any
+    random_state: Any
+    estimator_: Any
+    prepare: Callable[[Any], Any]
+    _fit_rows: Callable[[Any], RaggedRows]
+    _default_estimator: Callable[[int], Any]
+    _rows_document: Callable[[], dict[str, Any]]
+    _restore_rows: Callable[[Mapping[str, Any], Any], None]
+    _steps: ClassVar[tuple[str, ...]] = ("estimator",)  # parameters that are estimators themselves
+
+    def fit(self, inputs: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> Self:
+        """Make rows of the inputs and fit the estimator to them.
+
+        Parameters
+        ----------
+        inputs : list of texts, or images
+        y : array of shape (n,)
+        sample_weight : array of shape (n,), optional
+        covariates : array of shape (n, q), optional
+            If the estimator takes them.
+        """
+        rows = self._fit_rows(inputs)
+        inner = self._default_estimator(len(rows)) if self.estimator is None else self.estimator
+        inner = clone(inner)
+        if self.random_state is not None:
+            inner.set_params(random_state=self.random_state)
+        extra = {"sample_weight": sample_weight, "covariates": covariates}
+        given = {name: value for name, value in extra.items() if value is not None}
+        self.estimator_ = inner.fit(rows, y, **given)
+        return self
+
+    def rows(self, inputs: Any) -> RaggedRows:
+        """Return the rows of the inputs as the estimator sees them."""
+        return self.prepare(inputs).rows
+
+    def predict(self, inputs: Any, covariates: Any = None) -> np.ndarray:
+        """Return predicted classes or expected responses, (n,)."""
+        return self._ask("predict", inputs, covariates)
+
+    def _ask(self, method: str, inputs: Any, covariates: Any) -> np.ndarray:
+        check_is_fitted(self)
+        given = {} if covariates is None else {"covariates": covariates}
+        return getattr(self.estimator_, method)(self.rows(inputs), **given)
+
+    def to_document(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Return tensors and JSON document of the fitted estimator."""
+        check_is_fitted(self)
+        if type(self.estimator_) not in registered().values():
+            raise TypeError(
+                f"{type(self.estimator_).__name__} cannot be saved: the estimator inside must be "
+                "one of diagatt's own."
+            )
+        tensors, inner = self.estimator_.to_document()
+        own = {k: v for k, v in self.get_params(deep=False).items() if k not in self._steps}
+        own = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in own.items()}
+        document = {
+            "kind": "pipeline",
+            "format": FORMAT_VERSION,
+            "diagatt": inner["diagatt"],
+            "class": type(self).__name__,
+            "parameters": {name: to_json(name, value) for name, value in own.items()},
+            "rows": self._rows_document(),
+            "estimator": inner,
+            "estimator_is_default": self.estimator is None,
+        }
+        return tensors, document
+
+    @classmethod
+    def from_document(
+        cls,
+        tensors: Mapping[str, np.ndarray],
+        document: Mapping[str, Any],
+        path: str | os.PathLike = "the file",
+    ) -> Self:
+        """Return the fitted estimator that `to_document` took apart."""
+        check_document(document, "pipeline", path)
+        if document["class"] != cls.__name__:
+            name = document["class"]
+            raise ModelFileError(f"{path} holds a {name}: load it with {name}.load.")
+        parameters = {
+            name: tuple(value) if isinstance(value, list) else value  # JSON knows no tuples
+            for name, value in document["parameters"].items()
+        }
+        model = cls(**parameters)
+        model.estimator_ = restore(tensors, document["estimator"], path)
+        if not document["estimator_is_default"]:
+            model.estimator = clone(model.estimator_)
+        model._restore_rows(document["rows"], path)
+        return model
+
+
+class KindClassifier(ClassifierMixin):
+    """What classifiers add to a `KindEstimator`."""
+
+    estimator_: Any
+    _ask: Any
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Class labels, in the order of `predict_proba`."""
+        return self.estimator_.classes_
+
+    def predict_proba(self, inputs: Any, covariates: Any = None) -> np.ndarray:
+        """Return class probabilities, (n, n_classes)."""
+        return self._ask("predict_proba", inputs, covariates)
+
+    @inner_has("decision_function")
+    def decision_function(self, inputs: Any, covariates: Any = None) -> np.ndarray:
+        """Return linear predictors: (n,) for two classes, else (n, n_classes)."""
+        return self._ask("decision_function", inputs, covariates)

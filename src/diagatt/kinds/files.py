@@ -1,0 +1,84 @@
+"""Files of samples, and files of models with the columns that they were fitted to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from diagatt.kinds import KINDS, Columns, Inputs
+
+if TYPE_CHECKING:
+    from diagatt.kinds.tables import Table
+
+__all__ = ["load_model", "read_inputs", "save_model"]
+
+
+def read_inputs(
+    path: Path, columns: Columns, *, need_target: bool = False, memory: float = 1024
+) -> Inputs:
+    """Read the samples of a file; `memory` are MiB that the rows of a store may take."""
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist.")
+    for kind in KINDS.values():
+        if kind.opens(path):
+            found = kind.open(path, columns, memory)
+            if need_target and found.y is None:
+                name = columns.target or "y"
+                raise ValueError(f"{path} holds no responses {name!r}: they must be known here.")
+            return found
+    from diagatt.kinds.tables import Table
+
+    table = Table.read(path)
+    if need_target and columns.target not in table.names:
+        what = f"has no column {columns.target!r}" if columns.target else "needs --target COLUMN"
+        raise ValueError(f"{path} {what}: the response must be known here.")
+    columns = columns if columns.asked else replace(columns, asked=_guess(table))
+    if len(columns.asked) > 1:
+        raise ValueError(f"give one of {', '.join('--' + o for o in columns.asked)}, not several.")
+    owners = {option.name: kind for kind in KINDS.values() for option in kind.columns}
+    for name in (*columns.asked.values(), *columns.covariates, *columns.features):
+        table.column(name)
+    if len(table) == 0:
+        raise ValueError(f"{path} has no lines.")
+    return owners[next(iter(columns.asked))].read(table, columns)
+
+
+def _guess(table: Table) -> dict[str, str]:
+    for kind in KINDS.values():
+        if found := kind.guess(table):
+            return found
+    *others, last = [f"--{option.name}" for kind in KINDS.values() for option in kind.columns]
+    raise ValueError(
+        f"{table.name}: say what a sample is, with {', '.join(others)} or {last} COLUMN; the "
+        f"columns are {', '.join(table.names)}."
+    )
+
+
+def save_model(model: Any, path: Path, columns: Columns) -> None:
+    """Write a model with the columns it was fitted to, so that they need not be given again."""
+    from diagatt import modelfile
+
+    tensors, document = model.to_document()
+    modelfile.write(path, tensors, {**document, "columns": columns.to_json()})
+
+
+def load_model(path: Path) -> tuple[Any, Columns]:
+    """Read any model of this library, and the columns it was fitted to.
+
+    Only the room that holds the model's class is imported.
+    """
+    from diagatt import modelfile
+
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist.")
+    tensors, document = modelfile.read(path)
+    name, columns = document.get("class"), Columns.from_json(document.get("columns", {}))
+    for kind in KINDS.values():
+        if name in kind.models:
+            home = import_module(kind.home)
+            return getattr(home, name).from_document(tensors, document, path), columns
+    from diagatt.persistence import restore
+
+    return restore(tensors, document, path), columns

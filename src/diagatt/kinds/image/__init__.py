@@ -1,0 +1,73 @@
+"""Images: a sample is an image, and its rows are patches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from diagatt.kinds.base import Kind, Option, diagonal
+
+if TYPE_CHECKING:
+    from diagatt.kinds.answers import Answers
+    from diagatt.kinds.tables import Table
+
+
+class Image(Kind):
+    """Image files whose paths stand in a column of a table."""
+
+    name = "image"
+    columns = (Option("image", "Column of image paths, relative to the table."),)
+    settings = (
+        Option("patch", "Side of the patches of images.", int, 8, 1, makes_rows=True),
+        Option(
+            *("stride", "Step from patch to patch of images; default: the side of a patch."),
+            *(int | None, None, 1),
+            makes_rows=True,
+        ),
+    )
+    home = "diagatt.kinds.image.estimator"
+    models = ("ImageClassifier", "ImageRegressor")
+    payload = "path"
+
+    def samples(self, table: Table, column: str) -> tuple[list[Path], Sequence[Any]]:
+        """Return the paths; the samples are named as the table names them."""
+        names = table.strings(column)
+        return [Path(table.name).parent / name for name in names], names
+
+    def transformer(self, X: Any, **settings: Any) -> Any:
+        """Return `PatchRows` that knows the channels of the first image."""
+        from diagatt.kinds.image.patches import PatchRows
+
+        return PatchRows(settings["patch"], settings["stride"], padding="edge").fit(X[:1])
+
+    def model(
+        self, classifies: bool, n_samples: int, asked: dict[str, Any], seed: int, **settings: Any
+    ) -> Any:
+        """Return an `ImageClassifier` or `ImageRegressor`."""
+        from diagatt.kinds.image.estimator import ImageClassifier, ImageRegressor
+
+        return (ImageClassifier if classifies else ImageRegressor)(
+            (settings["patch"], settings["patch"]),
+            settings["stride"],
+            padding="edge",
+            estimator=diagonal(classifies)(**asked),
+            random_state=seed,
+        )
+
+    def places(self, answers: Answers, head: int) -> dict[str, Any]:
+        """Return the patch of interest as row, weight and box in pixels."""
+        boxes = answers.prepared.boxes(answers.located[:, [head]])[:, 0]
+        sides = zip(("top", "left", "bottom", "right"), boxes.T, strict=True)
+        return super().places(answers, head) | dict(sides)
+
+    def drawing(self, prepared: Any) -> dict[str, Any]:
+        """Return the images and the box of every row, as far as it lies inside."""
+        from diagatt.kinds.image.reading import read_image
+
+        images, side, boxes = [read_image(path) for path in prepared.images], prepared.side, []
+        for image, corners in zip(images, prepared.corners(), strict=True):
+            boxes.append(np.hstack([corners, np.minimum(side, image.shape[:2] - corners)]))
+        return {"images": images, "boxes": boxes}

@@ -1,0 +1,88 @@
+"""Samples that are matrices of rows already: NPZ files, list columns, long tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from diagatt.kinds.base import Columns, Inputs, Kind, Option
+
+if TYPE_CHECKING:
+    from diagatt.kinds.tables import Table
+
+
+class Rows(Kind):
+    """Matrices of rows."""
+
+    name = "rows"
+    columns = (
+        Option("rows", "Column that holds a list of rows."),
+        Option("sample", "Column of sample ids in a table with one line per row."),
+    )
+
+    def opens(self, path: Path) -> bool:
+        """Return whether the path is an NPZ file."""
+        return path.suffix == ".npz"
+
+    def open(self, path: Path, columns: Columns, memory: float) -> Inputs:
+        """Read arrays: ``X``, or ``values`` and ``offsets``; responses are ``y`` by default."""
+        from diagatt.ragged import RaggedRows
+
+        with np.load(path, allow_pickle=False) as arrays:
+            found = {name: arrays[name] for name in arrays.files}
+        if "X" in found:
+            X = RaggedRows.coerce(found["X"])
+        elif {"values", "offsets"} <= set(found):
+            X = RaggedRows(found["values"], found["offsets"])
+        else:
+            raise ValueError(
+                f"{path} needs an array X, or values and offsets; it has {list(found)}."
+            )
+        ids = [str(i) for i in found.get("ids", range(len(X)))]
+        y, Z = found.get(columns.target or "y"), found.get("covariates")
+        return Inputs(self, X, y, Z, ids, columns)
+
+    def guess(self, table: Table) -> dict[str, str]:
+        """Take the only column of lists."""
+        nested = [f.name for f in table.data.schema if hasattr(f.type, "value_type")]
+        return {"rows": nested[0]} if len(nested) == 1 else {}
+
+    def samples(self, table: Table, column: str) -> tuple[Any, Sequence[Any]]:
+        """Return the matrices of a list column."""
+        from diagatt.ragged import RaggedRows
+
+        return RaggedRows.from_arrow(table.column(column)), [str(i) for i in range(len(table))]
+
+    def read(self, table: Table, columns: Columns) -> Inputs:
+        """Read a list column, or a long table: one line per row, in any order."""
+        sample = columns.asked.get("sample")
+        if sample is None:
+            return super().read(table, columns)
+        from diagatt.ragged import RaggedRows
+
+        others = {sample, columns.target, *columns.covariates}
+        features = list(columns.features) or [c for c in table.names if c not in others]
+        X, ids = RaggedRows.from_frame(table.data, sample, features)
+        own = np.asarray(table.column(sample).to_pylist())
+        _, first, inverse = np.unique(own, return_index=True, return_inverse=True)
+
+        def per_sample(values: np.ndarray, name: str) -> np.ndarray:
+            expected = values[first[inverse]]
+            wrong = np.flatnonzero(values != expected)
+            if len(wrong):
+                i = int(wrong[0])
+                raise ValueError(
+                    f"{table.name}, line {i + 2}: {name} is {values[i]}, but sample {own[i]} has "
+                    f"{expected[i]} before: it must be the same in all its lines."
+                )
+            return values[np.sort(first)]  # in order of first appearance, as X
+
+        y, Z = table.responses(columns.target), table.numbers(columns.covariates)
+        y = None if y is None else per_sample(y, str(columns.target))
+        if Z is not None:
+            pairs = zip(Z.T, columns.covariates, strict=True)
+            Z = np.column_stack([per_sample(values, name) for values, name in pairs])
+        return Inputs(self, X, y, Z, [str(i) for i in ids], columns)

@@ -1,0 +1,58 @@
+"""A folder of shards that `diagatt store write` or `RowStore` wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from diagatt.kinds.base import KINDS, Columns, Inputs, Kind
+
+if TYPE_CHECKING:
+    from diagatt.stores import RowStore
+
+
+class Store(Kind):
+    """Samples on disk, which hold their own responses, weights and covariates."""
+
+    name = "store"
+    in_passes = True
+
+    def opens(self, path: Path) -> bool:
+        """Return whether the path is a folder."""
+        return path.is_dir()
+
+    def open(self, path: Path, columns: Columns, memory: float) -> Inputs:
+        """Open the store; responses are read, rows are not."""
+        from diagatt.stores import RowStore
+
+        return self._inputs(RowStore(path, memory=memory))
+
+    def _inputs(self, store: RowStore) -> Inputs:
+        return Inputs(self, store, store.responses(), None, range(len(store)))
+
+    def split(self, inputs: Inputs, share: float, seed: int) -> tuple[Inputs, Inputs | None]:
+        """Hold out whole shards, so that each is read by one side only."""
+        if not share:
+            return inputs, None
+        store, count = inputs.X, len(inputs.X.shards)
+        held_out = max(1, round(share * count))
+        if held_out >= count:
+            raise ValueError(
+                f"--split {share} of a store holds out whole shards, and {store.path} has {count}: "
+                "write it with a smaller --shard-mib, or split the samples before."
+            )
+        order = np.random.default_rng(seed).permutation(count).tolist()
+        parts = sorted(order[held_out:]), sorted(order[:held_out])
+        train, test = (self._inputs(store.select(shards)) for shards in parts)
+        return train, test
+
+    def in_memory(self, inputs: Inputs) -> Inputs:
+        """Return the samples as rows."""
+        store = inputs.X
+        return Inputs(KINDS["rows"], store.to_rows(), inputs.y, store.covariates(), inputs.ids)
+
+    def fit(self, model: Any, inputs: Inputs) -> None:
+        """Fit in passes over the shards."""
+        model.fit(inputs.X)

@@ -1,0 +1,108 @@
+"""The one reader of tables: files through pyarrow, and frames of pandas, polars or pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+__all__ = ["ENDINGS", "Table"]
+
+ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".feather", ".arrow")
+
+
+class Table:
+    """A table whose errors name the file, the line and the column.
+
+    Parameters
+    ----------
+    data : pyarrow Table, pandas or polars DataFrame, or mapping of columns
+    name : str
+        What errors call the table.
+
+    Examples
+    --------
+    >>> Table({"age": [31, None]}).numbers(["size"])
+    Traceback (most recent call last):
+    ValueError: the table has no column 'size'; it has age.
+    """
+
+    def __init__(self, data: Any, name: str = "the table") -> None:
+        self.data, self.name = pa.table(data), name
+
+    @classmethod
+    def read(cls, path: Path) -> Table:
+        """Read a file; its ending says what it is."""
+        try:
+            return cls(_read(path), str(path))
+        except pa.ArrowInvalid as error:
+            raise ValueError(f"{path} cannot be read: {error}") from error
+
+    def __len__(self) -> int:
+        return self.data.num_rows
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return self.data.column_names
+
+    def column(self, name: str) -> Any:
+        """Return a column as pyarrow holds it."""
+        if name not in self.names:
+            raise ValueError(f"{self.name} has no column {name!r}; it has {', '.join(self.names)}.")
+        return self.data[name]
+
+    def values(self, name: str) -> list[Any]:
+        """Return the cells of a column, none of which may be empty."""
+        values = self.column(name).to_pylist()
+        if None in values:
+            line = values.index(None) + 2  # the header is line 1
+            raise ValueError(
+                f"{self.name}, line {line}: {name!r} is empty: drop the line or fill it."
+            )
+        return values
+
+    def strings(self, name: str) -> list[str]:
+        """Return the cells of a column as text."""
+        return [str(value) for value in self.values(name)]
+
+    def responses(self, name: str | None) -> np.ndarray | None:
+        """Return the responses, (n,); None if the column is not named or not there."""
+        return np.asarray(self.values(name)) if name in self.names else None
+
+    def numbers(self, names: Sequence[str]) -> np.ndarray | None:
+        """Return covariates, (n, q); None without names."""
+        found = []
+        for name in names:
+            column = self.column(name)
+            try:
+                found.append(np.asarray(column.to_pylist(), dtype=np.float64))
+            except (TypeError, ValueError) as error:
+                raise ValueError(
+                    f"{self.name}: covariate {name!r} must hold numbers ({error})."
+                ) from error
+        return np.column_stack(found) if found else None
+
+
+def _read(path: Path) -> pa.Table:
+    from pyarrow import csv, feather, json, parquet
+
+    if path.suffix in (".csv", ".tsv"):
+        delimiter = "\t" if path.suffix == ".tsv" else ","
+        # Only an empty unquoted cell is missing: "NA" and "null" are words.
+        convert = csv.ConvertOptions(
+            null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+        )
+        parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+        return csv.read_csv(path, parse_options=parse, convert_options=convert)
+    if path.suffix in (".jsonl", ".ndjson"):
+        return json.read_json(path)
+    if path.suffix == ".parquet":
+        return parquet.read_table(path)
+    if path.suffix in (".feather", ".arrow"):
+        return feather.read_table(path)
+    known = ", ".join([*ENDINGS, ".npz"])
+    raise ValueError(f"{path}: unknown kind of file; give one of {known}.")

@@ -1,0 +1,69 @@
+"""Texts: a sample is a text, and its rows are words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from diagatt.kinds.base import Kind, Option, diagonal
+
+if TYPE_CHECKING:
+    from diagatt.kinds.answers import Answers
+    from diagatt.kinds.tables import Table
+
+
+class Text(Kind):
+    """Texts in a column of a table."""
+
+    name = "text"
+    columns = (Option("text", "Column of texts."),)
+    settings = (
+        Option(
+            "preset",
+            'Preset for texts: "text" for overall tone, "keyword" if a single word decides.',
+            str,
+            "text",
+        ),
+    )
+    home = "diagatt.kinds.text.estimator"
+    models = ("TextClassifier", "TextRegressor")
+    payload = "text"
+
+    def samples(self, table: Table, column: str) -> tuple[list[str], Sequence[Any]]:
+        """Return the texts; their names are their indices."""
+        return table.strings(column), [str(i) for i in range(len(table))]
+
+    def transformer(self, X: Any, **settings: Any) -> Any:
+        """Return `TextRows` with its defaults."""
+        from diagatt.kinds.text.rows import TextRows
+
+        return TextRows()
+
+    def model(
+        self, classifies: bool, n_samples: int, asked: dict[str, Any], seed: int, **settings: Any
+    ) -> Any:
+        """Return a `TextClassifier` or `TextRegressor` with the estimator of the preset."""
+        from diagatt.kinds.text.estimator import TextClassifier, TextRegressor
+        from diagatt.kinds.text.presets import text_estimator
+        from diagatt.kinds.text.rows import TextRows
+
+        preset = settings["preset"]
+        return (TextClassifier if classifies else TextRegressor)(
+            text_rows=TextRows(layers="joined", verbose=True),
+            estimator=text_estimator(n_samples, diagonal(classifies), preset, **asked),
+            preset=preset,
+            random_state=seed,
+        )
+
+    def places(self, answers: Answers, head: int) -> dict[str, Any]:
+        """Return the word of interest, its characters and its weight."""
+        weight = super().places(answers, head)
+        weight.pop("row")
+        words = [w[0] if w else None for w in answers.prepared.located(answers.located[:, [head]])]
+        names = ("word", "start", "stop")
+        return {name: [getattr(word, name, None) for word in words] for name in names} | weight
+
+    def drawing(self, prepared: Any) -> dict[str, Any]:
+        """Return the texts and the characters of every row."""
+        spans = [prepared.spans_of(i) for i in range(len(prepared))]
+        return {"texts": prepared.texts, "spans": spans}

