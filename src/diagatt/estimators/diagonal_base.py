@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -33,7 +34,7 @@ from diagatt.solvers import (
     get_solver,
 )
 from diagatt.solvers.criteria import unevenness
-from diagatt.solvers.heads import fit_heads
+from diagatt.solvers.heads import fit_heads, heads_to_try
 from diagatt.solvers.problem import Problem
 from diagatt.solvers.stored import StoredProblem
 from diagatt.stores import RowStore
@@ -203,13 +204,15 @@ class _DiagAtt(DiagonalReading):
         solver = get_solver(self.solver)
         model = Model(1, get_score_form(self.score_form), self.coupling, self.ridge)
         start, checkpoint = self._warm_start(problem), Checkpoint.of(self.checkpoint)
+        if not problem.has_one_row_samples_only:
+            for R in heads_to_try(self.n_heads, model, problem):
+                reason = solver.refuse(problem, replace(model, n_heads=R))
+                if reason is not None:
+                    raise ValueError(reason)
 
         def fit(part: Problem, model: Model, is_last: bool) -> Fitted:
             if part.has_one_row_samples_only:  # attention has nothing to choose
                 return Uniform().fit(part, model)
-            reason = solver.refuse(part, model)
-            if reason is not None:
-                raise ValueError(reason)
             kept: dict[str, Any] = {"start": start, "checkpoint": checkpoint} if is_last else {}
             return solver.fit(part, model, seed=seed, verbose=self.verbose, **kept)
 
