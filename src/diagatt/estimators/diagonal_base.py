@@ -106,6 +106,12 @@ class _DiagAtt(DiagonalReading):
                 )
         return super().__new__(cls)
 
+    def set_params(self, **given: Any) -> Self:
+        """Set parameters; a solver that is given by name has those of the object it stands for."""
+        if any(name.startswith("solver__") for name in given):
+            given = {**given, "solver": get_solver(given.get("solver", self.solver))}
+        return super().set_params(**given)
+
     @classmethod
     def preset(cls, name: str, **parameters: Any) -> Self:
         """Make an estimator with named settings; further parameters override them.
