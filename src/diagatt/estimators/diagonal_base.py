@@ -251,7 +251,7 @@ class _DiagAtt(DiagonalReading):
         self.selection_ = fitted.report
         self.unevenness_ = [] if is_glm else unevenness(module, problem)
         self._state = fitted.state
-        warn_if_uniform(self.unevenness_, stacklevel=5)
+        warn_if_uniform(self.unevenness_, stacklevel=6)  # the line that called fit
         self.n_iter_ = max(len(history) for history in fitted.history)
         self.communication_ = {
             "processes": problem.group.size,
