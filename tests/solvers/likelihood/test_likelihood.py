@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from diagatt import simulate
+from diagatt import NoRowOfInterestWarning, simulate
 from diagatt.metrics import accuracy, crlr, rmse
 from diagatt.solvers.likelihood.covariance import COVARIANCES
+from diagatt.solvers.likelihood.em import EM
 from tests.models import classifier, regressor
 
 
@@ -112,6 +113,7 @@ def test_degenerate_data_stay_finite(kind, solver):
 
 
 @pytest.mark.parametrize("R", [2, 3])
+@pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning")
 def test_more_heads_than_active_rows_and_samples_of_exactly_R_rows(R):
     data = simulate.regression(300, p=(R, 6), d=4, mu=(3.0,), sigma2=(4.0,), seed=0)
     model = regressor(n_heads=R, solver="likelihood", random_state=0).fit(data.X, data.y)
@@ -129,3 +131,53 @@ def test_perfect_separation_stays_finite():
     model = classifier(solver="likelihood", random_state=0).fit(X, y)
     assert np.isfinite(model.predict_proba(X)).all()
     assert model.score(X, y) > 0.9
+
+
+# ---------------------------------------------------------------------- warm start
+
+
+@pytest.mark.parametrize("R", [1, 2])
+def test_a_warm_start_goes_on_from_the_last_fit(R, monkeypatch):
+    """Nothing is built anew, two iterations see that there is nothing to gain."""
+    iterate, iterations = EM._iterate, []
+
+    def counting(self, now):
+        iterations.append(now)
+        iterate(self, now)
+
+    monkeypatch.setattr(EM, "_iterate", counting)
+    mu, sigma2 = (2.0, 4.0)[:R], (3.0, 3.0)[:R]
+    data = simulate.regression(300, p=6, d=4, s=R, mu=mu, sigma2=sigma2, seed=0)
+    X = data.X.astype(np.float64)
+    options = {"solver": "likelihood", "tolerance": 1e-7, "max_iterations": 500}
+    model = regressor(R, **options, random_state=0, warm_start=True).fit(X, data.y)
+    cold, value, prediction = len(iterations), model.log_likelihood_, model.predict(X)
+    assert model.selection_  # the starts that competed
+    iterations.clear()
+    model.fit(X, data.y)
+    assert model.n_iter_ == len(iterations) <= 3 < cold / 10
+    assert model.selection_ == []
+    assert model.log_likelihood_ == pytest.approx(value, rel=1e-8)
+    np.testing.assert_allclose(model.predict(X), prediction, atol=1e-4 * np.abs(prediction).max())
+
+
+def test_a_warm_start_follows_data_that_change_a_little():
+    data = simulate.regression(400, p=6, d=4, mu=(2.0,), sigma2=(3.0,), seed=0)
+    X, options = data.X.astype(np.float64), {"solver": "likelihood", "tolerance": 1e-7}
+    warm = regressor(**options, random_state=0, warm_start=True).fit(X[:350], data.y[:350])
+    before = warm.value_
+    cold = regressor(**options, random_state=0).fit(X, data.y)
+    warm.fit(X, data.y)
+    assert warm.log_likelihood_ == pytest.approx(cold.log_likelihood_, rel=1e-7)
+    np.testing.assert_allclose(warm.value_, cold.value_, atol=1e-4)
+    assert np.abs(before - cold.value_).max() > 5e-3
+
+
+def test_a_model_without_a_state_starts_anew():
+    data = simulate.regression(200, p=6, d=4, mu=(2.0,), sigma2=(3.0,), seed=0)
+    model = regressor(solver="uniform", random_state=0, warm_start=True)
+    with pytest.warns(NoRowOfInterestWarning):
+        model.fit(data.X, data.y)
+    model.set_params(solver="likelihood").fit(data.X, data.y)
+    cold = regressor(solver="likelihood", random_state=0).fit(data.X, data.y)
+    np.testing.assert_array_equal(model.value_, cold.value_)
