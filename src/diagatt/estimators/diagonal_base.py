@@ -219,7 +219,9 @@ class _DiagAtt(DiagonalReading):
         def fit(part: Problem, model: Model, is_last: bool) -> Fitted:
             if part.has_one_row_samples_only:  # attention has nothing to choose
                 return Uniform().fit(part, model)
-            kept: dict[str, Any] = {"start": start, "checkpoint": checkpoint} if is_last else {}
+            kept: dict[str, Any] = {"checkpoint": checkpoint} if is_last else {}
+            if is_last and start is not None and self.n_heads_ == model.n_heads:
+                kept["start"] = start
             return solver.fit(part, model, seed=seed, verbose=self.verbose, **kept)
 
         fitted, n_heads, criteria = fit_heads(
