@@ -11,9 +11,15 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from diagatt.estimators.known import known, restored
 from diagatt.modelfile import ModelFileError
-from diagatt.persistence import FORMAT_VERSION, SavedToFile, check_document, to_json
+from diagatt.persistence import (
+    FORMAT_VERSION,
+    SavedToFile,
+    check_document,
+    registered,
+    restore,
+    to_json,
+)
 from diagatt.ragged import RaggedRows
 
 __all__ = ["KindClassifier", "KindEstimator", "inner_has"]
@@ -84,7 +90,7 @@ class KindEstimator(SavedToFile, BaseEstimator):
     def to_document(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Return tensors and JSON document of the fitted estimator."""
         check_is_fitted(self)
-        if type(self.estimator_) not in known().values():
+        if type(self.estimator_) not in registered().values():
             raise TypeError(
                 f"{type(self.estimator_).__name__} cannot be saved: the estimator inside must be "
                 "one of diagatt's own."
@@ -121,7 +127,7 @@ class KindEstimator(SavedToFile, BaseEstimator):
             for name, value in document["parameters"].items()
         }
         model = cls(**parameters)
-        model.estimator_ = restored(tensors, document["estimator"], path)
+        model.estimator_ = restore(tensors, document["estimator"], path)
         if not document["estimator_is_default"]:
             model.estimator = clone(model.estimator_)
         model._restore_rows(document["rows"], path)

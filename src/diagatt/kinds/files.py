@@ -79,6 +79,6 @@ def load_model(path: Path) -> tuple[Any, Columns]:
         if name in kind.models:
             home = import_module(kind.home)
             return getattr(home, name).from_document(tensors, document, path), columns
-    from diagatt.estimators.known import restored
+    from diagatt.persistence import restore
 
-    return restored(tensors, document, path), columns
+    return restore(tensors, document, path), columns
