@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from diagatt.studies import ResultStore, Task, compare, get_study, run_tasks
-from diagatt.studies.tables import csv_table
+from diagatt.studies.report import cells_csv
 
 
 def small_study() -> list[Task]:
@@ -31,7 +31,7 @@ def tables(store: ResultStore) -> str:
     """Return all cells of the study in full precision."""
     lines = store.lines()
     studies = [(get_study("table1"), 0.02), (get_study("overlap"), 1.0)]
-    return "\n".join(csv_table(compare(study, lines, scale)) for study, scale in studies)
+    return "\n".join(cells_csv(compare(study, lines, scale)) for study, scale in studies)
 
 
 def run_and_kill(tasks: list[Task], folder: Path, seconds: float) -> bool:

@@ -42,7 +42,7 @@ def print_tokens(folder: Path) -> None:
     from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
     from diagatt.studies import ResultStore
-    from diagatt.studies.text_report import CLASSES, top_located
+    from diagatt.studies.report import CLASSES, top_located
 
     lexicon = SentimentIntensityAnalyzer().lexicon
     lines = [x for x in ResultStore(folder).lines() if x["scenario"] == "uci" and x["scale"] == 1]

@@ -20,7 +20,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     A process killed at any moment leaves the old file or the new one. Temporary files that killed
     writers left beside it are removed.
     """
-    _remove_strays(path)
+    remove_strays(path)
     temporary = _name_beside(path)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
@@ -68,7 +68,7 @@ def clean_up_folder(path: Path) -> None:
             _discard(old, path)
         else:  # its writer was killed between the two renames of `place_folder`
             os.rename(old, path)
-    _remove_strays(path)
+    remove_strays(path)
 
 
 def sync_folder(folder: Path) -> None:
@@ -98,7 +98,8 @@ def _strays(path: Path, ending: str = "tmp") -> list[Path]:
     return found
 
 
-def _remove_strays(path: Path) -> None:
+def remove_strays(path: Path) -> None:
+    """Delete temporary files and folders of this target whose writer no longer runs."""
     for stray in _strays(path):
         if stray.is_dir():
             shutil.rmtree(stray, ignore_errors=True)

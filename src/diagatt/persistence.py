@@ -24,6 +24,13 @@ FORMAT_VERSION = 2
 # Rooms whose estimators a file may name inside a blend or a pipeline.
 ROOMS = ("diagatt.estimators", "diagatt.competitors")
 _REGISTERED: dict[str, type] = {}
+# Classes of objects that may be parameters of a saved estimator: solvers register themselves.
+_PARTS: dict[str, type[BaseEstimator]] = {}
+
+
+def register_part(kind: type[BaseEstimator]) -> None:
+    """Let objects of this class be saved as parameters of estimators."""
+    _PARTS[kind.__name__] = kind
 
 
 class SavedToFile:
@@ -54,6 +61,11 @@ class SavedToFile:
         return to_document(self)
 
     @classmethod
+    def from_format_1(cls, document: dict[str, Any]) -> dict[str, Any]:
+        """Return a document of format 1 as one of the present format; most have not changed."""
+        return document
+
+    @classmethod
     def from_document(
         cls,
         tensors: Mapping[str, np.ndarray],
@@ -63,16 +75,9 @@ class SavedToFile:
         """Return the fitted estimator that `to_document` took apart."""
         return from_document(cls, tensors, document, path)
 
-    @classmethod
-    def _present_document(
-        cls, document: Mapping[str, Any], tensors: Mapping[str, np.ndarray]
-    ) -> Mapping[str, Any]:
-        """Return a document of an older format in the present one, with objects for JSON."""
-        return document
-
 
 def to_document(estimator: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Return tensors and JSON document of a fitted estimator, for `diagatt.modelfile.write`."""
+    """Return tensors and JSON document of a fitted estimator, as `modelfile.write` takes them."""
     from diagatt import __version__
 
     check_is_fitted(estimator)
@@ -116,9 +121,11 @@ def from_document(
     known = classes if isinstance(classes, Mapping) else {classes.__name__: classes}
     if name not in known:
         raise ModelFileError(f"{path} holds a {name}: load it with {name}.load.")
-    if hasattr(known[name], "_present_document"):
-        document = known[name]._present_document(document, tensors)
-    estimator = known[name](**document["parameters"])
+    kind: Any = known[name]
+    if document["format"] == 1 and hasattr(kind, "from_format_1"):  # rows of texts are the same
+        document = kind.from_format_1(dict(document))
+    parameters = {key: _from_json(value) for key, value in document["parameters"].items()}
+    estimator = kind(**parameters)
     for attribute, value in document["fitted"].items():
         setattr(estimator, attribute, _from_json(value))
     for attribute, tensor in tensors.items():
@@ -170,16 +177,16 @@ def to_json(name: str, value: Any) -> Any:
         return None  # its state has moved on; a loaded estimator starts from fresh entropy
     if isinstance(value, np.ndarray):
         return {"array": value.tolist(), "dtype": "str" if value.dtype.kind == "U" else "object"}
+    if type(value) in _PARTS.values():
+        parameters = value.get_params(deep=False).items()
+        own = {key: to_json(f"{name}__{key}", part) for key, part in parameters}
+        return {"object": type(value).__name__, "parameters": own}
+    if isinstance(value, list | tuple):
+        return [to_json(name, item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
-    if isinstance(value, BaseEstimator):  # such as a solver
-        own = value.get_params(deep=False).items()
-        inner = {key: to_json(f"{name}__{key}", item) for key, item in own}
-        return {"class": type(value).__name__, "parameters": inner}
-    if isinstance(value, list | tuple):
-        value = [to_json(name, item) for item in value]
     try:
         json.dumps(value)
     except TypeError as error:
@@ -190,4 +197,13 @@ def to_json(name: str, value: Any) -> Any:
 def _from_json(value: Any) -> Any:
     if isinstance(value, dict) and set(value) == {"array", "dtype"}:
         return np.array(value["array"], dtype=value["dtype"])
+    if isinstance(value, dict) and set(value) == {"object", "parameters"}:
+        if value["object"] not in _PARTS:
+            raise ModelFileError(
+                f"the file names a {value['object']}, which is not known here: import it first."
+            )
+        own = {key: _from_json(part) for key, part in value["parameters"].items()}
+        return _PARTS[value["object"]](**own)
+    if isinstance(value, list):
+        return [_from_json(item) for item in value]
     return value

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from diagatt.report import encoding
 from diagatt.report.encoding import (
     data_uris,
     halves,
@@ -18,6 +19,7 @@ from diagatt.report.encoding import (
     safe_json,
     utf16_spans,
 )
+from diagatt.report.samples import collect
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=40)
 
@@ -90,3 +92,17 @@ def test_pictures_read_back_and_shrink_to_the_budget():
         np.testing.assert_array_equal(read, image)
     large = [rng.integers(0, 256, size=(300, 200)).astype(np.uint8)] * 3
     assert sum(map(len, data_uris(large, 50_000))) <= 50_000
+
+
+def test_rows_that_do_not_fit_are_left_out_by_weight(two_heads, monkeypatch):
+    model, new = two_heads.model, two_heads.data
+    samples = collect(model, new.X, new.y)
+    monkeypatch.setattr(encoding, "PAGE_BYTES", 0)
+    monkeypatch.setattr(encoding, "ROW_BYTES", len(samples) * 6 * 10 * 4 // 3)
+    told = encoding.contents(samples)
+    kept = np.frombuffer(base64.b64decode(told["kept"]["data"]), np.uint8)
+    index = np.frombuffer(base64.b64decode(told["index"]["data"]), np.uint8)
+    assert set(kept) == {6}
+    for i, rows in enumerate(np.split(index, np.cumsum(kept)[:-1])):
+        assert set(samples.located[i]) <= set(rows)
+        assert np.argmax(samples.weights[15 * i : 15 * (i + 1)].max(axis=1)) in rows

@@ -14,12 +14,8 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from diagatt import DiagAttRegressor, PooledRegressor
-from diagatt.report import contents as contents_module
 from diagatt.report import render_page, write_page
-from diagatt.report.samples import collect
-from diagatt.report.top import top_features, top_words
 from tests.report.hostile import HOSTILE
-from tests.report.reviews import BAD, GOOD
 
 
 class Elements(HTMLParser):
@@ -114,49 +110,6 @@ def test_a_failed_page_leaves_the_old_one(tmp_path, reviews, monkeypatch):
         write_page(target, reviews.model, reviews.data.X)
     assert [p.name for p in tmp_path.iterdir()] == ["page.html"]
     assert target.read_text() == "old"
-
-
-def test_rows_that_do_not_fit_are_left_out_by_weight(two_heads, monkeypatch):
-    model, new = two_heads.model, two_heads.data
-    samples = collect(model, new.X, new.y)
-    monkeypatch.setattr(contents_module, "PAGE_BYTES", 0)
-    monkeypatch.setattr(contents_module, "ROW_BYTES", len(samples) * 6 * 10 * 4 // 3)
-    told = contents_module.contents(samples)
-    kept = np.frombuffer(base64.b64decode(told["kept"]["data"]), np.uint8)
-    index = np.frombuffer(base64.b64decode(told["index"]["data"]), np.uint8)
-    assert set(kept) == {6}
-    for i, rows in enumerate(np.split(index, np.cumsum(kept)[:-1])):
-        assert set(samples.located[i]) <= set(rows)
-        assert np.argmax(samples.weights[15 * i : 15 * (i + 1)].max(axis=1)) in rows
-
-
-def test_top_words_by_brute_force(reviews):
-    model, new = reviews.model, reviews.data
-    samples = collect(model, new.X, new.y, texts=new.texts, spans=new.spans)
-    for group, label, lexicon in zip(top_words(samples), model.classes_, (BAD, GOOD), strict=True):
-        inside = np.flatnonzero(model.predict(new.X) == label)
-        weights = model.attention(new.X)
-        for entry in group["entries"]:
-            total = sum(
-                float(weights[i][j].mean())
-                for i in inside
-                for j, (a, b) in enumerate(new.spans[i])
-                if new.texts[i][a:b].lower() == entry["name"]
-            )
-            assert entry["value"] == pytest.approx(total / len(inside), rel=1e-4)
-        assert {entry["name"] for entry in group["entries"][:5]} <= set(lexicon)
-
-
-def test_top_features_are_in_standard_deviations(two_heads):
-    model, new = two_heads.model, two_heads.data
-    samples = collect(model, new.X)
-    values = new.X.values
-    low, _ = top_features(samples, values, [f"f{k}" for k in range(6)])
-    inside = np.flatnonzero(samples.prediction <= np.quantile(samples.prediction, 0.25))
-    located = np.concatenate([new.X[int(i)][samples.located[i]] for i in inside])
-    expected = (located.mean(axis=0) - values.mean(axis=0)) / values.std(axis=0)
-    for entry in low["entries"]:
-        assert entry["value"] == pytest.approx(expected[int(entry["name"][1:])], rel=1e-3)
 
 
 def test_feature_names_and_payload_are_checked(two_heads):

@@ -1,40 +1,12 @@
-"""Verdicts by their definition, and what is written."""
-
-import csv
-import re
+"""Verdicts by their definition."""
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from diagatt.commands.cli import app
-from diagatt.studies import (
-    STUDIES,
-    ResultStore,
-    compare,
-    get_study,
-    matching_share,
-    published,
-    write_index,
-    write_report,
-)
-from diagatt.studies.figures import draw_bars
-from diagatt.studies.tables import csv_table, html_table, markdown_table
-
-
-def line(scenario, method, replication=0, scale=1.0, **metrics):
-    return {
-        "key": f"{scenario}{method}{replication}{scale}",
-        "scenario": scenario,
-        "method": method,
-        "replication": replication,
-        "scale": scale,
-        "metrics": metrics,
-        "seconds": 1.0,
-        "details": "{}",
-        "date": "2026-01-01",
-        "machine": '{"cores": 2}',
-    }
+from diagatt.studies import STUDIES, compare, get_study, matching_share, published
+from diagatt.studies.comparison import explanations
+from diagatt.studies.methods import PAPER_METHODS
+from tests.studies.toy import line
 
 
 def cell_of(lines, method, metric, scenario="table1-p100-d70", **options):
@@ -117,72 +89,9 @@ def test_the_238_cells_have_their_place():
     assert len(numbers) == 224  # and 14 of the keyword table
 
 
-def test_tables_hold_every_cell_and_escape():
-    study = get_study("table1")
-    lines = [line("table1-p100-d70", "diagatt-1", k, rmse=9.0, crlr=70.0) for k in range(2)]
-    cells = compare(study, lines)
-    rows = list(csv.DictReader(csv_table(cells).splitlines()))
-    assert len(rows) == len(cells)
-    why = {("diagatt-1", "rmse"): "because <it> is"}
-    text = markdown_table(study, cells, lines, why)
-    assert "9.000 (0.000) | 2 | 7.294 (0.259) | +6.6 SD" in text
-    assert "- table1-p100-d70, diagatt-1, rmse, worse: because <it> is." in text
-    assert "- table1-p100-d70, diagatt-1, crlr, worse: not explained." in text
-    assert "cores 2" in text
-    html = html_table(study, cells)
-    assert html.count("<tr") == len(cells) + 1
-    assert not re.search(r"<(?!/?(table|caption|thead|tbody|tr|th|td)\b)", html)
-
-
-def test_the_command_runs_resumes_and_writes(tmp_path):
-    arguments = ["study", "run", "table1", "--scale", "0.02", "--methods", "oracle,pooled"]
-    first = CliRunner().invoke(app, [*arguments, "--store", str(tmp_path)])
-    assert first.exit_code == 0, first.output
-    assert "8 tasks run, 0 were stored." in first.output
-    again = CliRunner().invoke(app, [*arguments, "--reps", "2", "--store", str(tmp_path)])
-    assert "8 tasks run, 8 were stored." in again.output
-    assert len(ResultStore(tmp_path).lines()) == 16
-    assert {p.name for p in tmp_path.glob("table1.*")} == {"table1.md", "table1.csv", "table1.html"}
-    assert (tmp_path / "README.md").exists()
-
-
-def test_figures_are_drawn_from_results(tmp_path):
-    arguments = ["study", "run", "figure1", "--scale", "0.01", "--methods", "oracle,pooled"]
-    done = CliRunner().invoke(app, [*arguments, "--store", str(tmp_path)])
-    assert done.exit_code == 0, done.output
-    assert (tmp_path / "figure1.png").read_bytes().startswith(b"\x89PNG")
-    drawn = (tmp_path / "figure1.svg").read_bytes()
-    assert b"<svg" in drawn
-    CliRunner().invoke(app, [*arguments, "--store", str(tmp_path)])
-    assert (tmp_path / "figure1.svg").read_bytes() == drawn
-
-
-def test_one_replication_has_no_error_bar():
-    study = get_study("figure1")
-    place = study.scenarios[0].name
-    lines = [line(place, "oracle", 0, accuracy=90.0, crlr=90.0)]
-    lines += [line(place, "pooled", k, accuracy=60.0 + k, crlr=50.0 + k) for k in range(3)]
-    (bars,) = draw_bars(study, compare(study, lines)).axes[0].collections
-    heights = [np.ptp(segment[:, 1]) for segment in bars.get_segments() if len(segment)]
-    assert heights == [pytest.approx(2.0)]  # pooled, ± its SD of 1
-
-
-def test_unknown_names_are_refused():
-    with pytest.raises(ValueError, match="unknown study 'tableX': choose among table1"):
-        get_study("tableX")
-    with pytest.raises(ValueError, match="has no method 'lasso': choose among grouplasso"):
-        get_study("table1").tasks(methods=["lasso"])
-
-
-def test_results_of_other_parameters_are_not_counted(tmp_path):
-    study = get_study("table1")
-    task = study.tasks(methods=["oracle"])[0]
-    store = ResultStore(tmp_path)
-    now = {**line(task.scenario.name, "oracle", 0, rmse=3.0, crlr=90.0), "key": task.key}
-    store.add(now)
-    store.add({**now, "key": "0" * 64, "metrics": {"rmse": 9.0, "crlr": 10.0}})
-    write_report(study, store, tmp_path)
-    assert "| rmse | table1-p100-d70 | oracle | 3.000 | 1 |" in (tmp_path / "table1.md").read_text()
-    index = write_index(store, tmp_path).read_text()
-    assert "1 tasks" in index
-    assert "238 cells are published; 0 are run, and 0 match (0.0 %)" in index
+def test_reasons_are_of_methods_and_metrics_that_exist():
+    metrics = {c.metric for c in published()}
+    for method, metric, *verdict in explanations():
+        assert method in PAPER_METHODS
+        assert metric in metrics
+        assert verdict in ([], ["better"], ["worse"])

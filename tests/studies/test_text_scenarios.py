@@ -5,12 +5,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_rel
 
 from diagatt import RaggedRows
 from diagatt.studies import ResultStore, get_study, run_tasks, write_report
 from diagatt.studies import text_scenarios as scenarios
-from diagatt.studies.text_report import paired_table, top_located, uci_tables
+from diagatt.studies.report import paired_table, top_located, word_table
 from diagatt.text import EmbeddedTexts
 
 WORDS = {"good": (3.0, 1), "bad": (-3.0, 0)}
@@ -113,8 +112,8 @@ def test_our_default_and_joined_methods_take_the_rows_of_the_text_classifier(tex
         scenarios.UCI().run(method, 0, 1.0)
     assert seen[1::2] == ["joined", "joined", "auto"]  # the first call is for the texts
     with_rows = {m: scenarios.UCI().parameters(m, 1.0) for m in ("pooled", "pooled-joined")}
-    assert with_rows["pooled"]["rows"] != with_rows["pooled-joined"]["rows"]
-    assert with_rows["pooled"]["estimator"] == with_rows["pooled-joined"]["estimator"]
+    assert with_rows["pooled"]["layers"] != with_rows["pooled-joined"]["layers"]
+    assert with_rows["pooled"]["method"] == with_rows["pooled-joined"]["method"]
 
 
 def test_splits_are_not_those_that_defaults_were_chosen_on(texts, monkeypatch):
@@ -126,24 +125,6 @@ def test_splits_are_not_those_that_defaults_were_chosen_on(texts, monkeypatch):
     )
     scenarios.UCI().run("pooled", 3, 1.0)
     assert seen == [103]
-
-
-def lines(**accuracies):
-    return [
-        {"method": m, "replication": k, "metrics": {"accuracy": a}, "details": "{}"}
-        for m, values in accuracies.items()
-        for k, a in enumerate(values)
-    ]
-
-
-def test_differences_are_paired_with_the_interval_of_a_t_test():
-    ours, theirs = [91.0, 93.0, 92.0, 90.5], [90.0, 91.0, 91.5, 90.0]
-    page = paired_table(get_study("uci"), lines(diagatt=ours, pooled=theirs, gated=[90.0]))
-    expected = ttest_rel(ours, theirs).confidence_interval(0.95)
-    interval = f"+1.00 ({expected.low:+.2f} to {expected.high:+.2f})"
-    assert f"| pooled | 4 | 90.62 | {interval} | 4 |" in page
-    assert "| gated | 1 | 90.00 | +1.00 | 1 |" in page
-    assert paired_table(get_study("uci"), lines(pooled=theirs)) == ""
 
 
 def test_without_the_original_lists_they_are_skipped_with_a_reason(
@@ -166,9 +147,8 @@ def test_reports_show_words_splits_and_figure_2(texts, tmp_path, monkeypatch):
     assert (tmp_path / "uci.png").exists()
     own = [x for x in store.lines() if x["scenario"] == "uci"]
     assert top_located(own)["diagatt"]["0"][0][0] == "bad"
-    tables = uci_tables(get_study("uci"), own)
-    assert "| pooled | 2 |" in tables
-    assert "| positive | 1 | good |" in tables
+    assert "| pooled | 2 |" in paired_table(get_study("uci"), own)
+    assert "| positive | 1 | good |" in word_table(get_study("uci"), own)
     line = next(x for x in store.lines() if (x["scenario"], x["method"]) == ("uci", "diagatt"))
     assert json.loads(line["details"])["words"]["1"]
     assert "| keywords-bundled | diagatt |" in (tmp_path / "keywords.md").read_text("utf-8")

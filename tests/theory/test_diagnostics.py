@@ -84,7 +84,7 @@ def test_too_few_samples_for_a_radius():
     assert "at least 19" in head.verdict
 
 
-def test_plot_draws_one_panel_a_head():
+def test_plot_draws_one_panel_per_head():
     from matplotlib.figure import Figure
 
     X, rows = ragged(np.random.default_rng(7), 120, 20, s=2)
@@ -93,7 +93,7 @@ def test_plot_draws_one_panel_a_head():
     assert found.plot(axes) is axes
     assert axes[0].get_xlabel() == "score of head 0"
     assert len(axes[1].get_legend().get_texts()) == 2
-    with pytest.raises(ValueError, match="one a head"):
+    with pytest.raises(ValueError, match="one per head"):
         found.plot(axes[0])
     drawn = found.plot()
     assert len(drawn) == 2

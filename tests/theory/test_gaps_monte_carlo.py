@@ -13,7 +13,6 @@ from diagatt.theory import (
     multi_head_separators,
     multi_head_subspace_separators,
     score_gap,
-    score_variance,
     second_moment_separator,
     single_head_envelope_separator,
     single_head_separator,
@@ -96,16 +95,3 @@ def test_multi_head_gaps(df, version):
             (c for j, c in enumerate(classes) if j != k), key=lambda c: expected_score(head.W, c)
         )
         agrees(rng, head.W, classes[k], strongest, head.signal_gap, True, df)
-
-
-@pytest.mark.parametrize(("df", "kurtosis"), [(None, 0.0), (12.0, 6 / 8)])
-def test_score_variance(df, kurtosis):
-    rng = np.random.default_rng(13)
-    # Diagonal covariance: sample_rows then uses the symmetric root the formula speaks of.
-    row = Moments(rng.standard_normal(6), np.diag(rng.uniform(0.5, 2, 6)))
-    W = rng.standard_normal((6, 6))
-    x = sample_rows(rng, row, 200_000, df)
-    scores = np.einsum("ij,ij->i", x @ W, x)
-    centred = (scores - scores.mean()) ** 2
-    error = centred.std() / np.sqrt(len(scores))
-    assert abs(centred.mean() - score_variance(W, row, kurtosis)) <= 4 * error

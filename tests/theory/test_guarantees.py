@@ -1,4 +1,4 @@
-"""The lemma, sufficient gaps, radii and temperatures."""
+"""The lemma, sufficient gaps and radii."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from diagatt.theory import (
     subgaussian_radius,
     sufficient_dimension,
     sufficient_gap,
-    temperature_interval,
 )
 from tests.theory.draws import sample_rows, seeds, spd
 
@@ -152,35 +151,3 @@ def test_radius_arguments_are_checked():
         sufficient_gap(1.0, 3, 0.0)
     with pytest.raises(ValueError, match="γ̄"):
         sufficient_dimension(1.0, 1.0, 10, 0.1, gamma_max=1.0)
-
-
-@PROPERTY
-@given(
-    gap=st.floats(0.1, 500),
-    p=st.integers(2, 1000),
-    epsilon=st.floats(1e-3, 0.5),
-    lam=st.floats(0.01, 10),
-    R2=st.floats(0.01, 100),
-)
-def test_temperature_interval_is_what_the_paper_says(gap, p, epsilon, lam, R2):
-    found = temperature_interval(gap, p, epsilon, lambda_delta=lam, R2=R2)
-    threshold = 2 * np.log((p - 1) / epsilon)
-    if abs(R2 * lam * gap - threshold) > 1e-9 * threshold:
-        assert found.empty == (R2 * lam * gap < threshold)
-    if found.empty:
-        assert "raise R₂" in found.reason
-        assert (found.low + found.high) / 2 not in found
-    else:
-        tau = np.sqrt(found.low * found.high)
-        assert tau in found
-        assert gap / tau >= threshold * (1 - 1e-9)
-        assert 1 / (tau * lam) <= R2 * (1 + 1e-9)
-
-
-def test_no_temperature_when_scores_fluctuate_too_much():
-    found = temperature_interval(10.0, 20, 0.1, unit_radius=3.0)
-    assert found.empty
-    assert "every temperature" in found.reason
-    assert temperature_interval(0.0, 20, 0.1).empty
-    with pytest.raises(ValueError, match="lambda_delta"):
-        temperature_interval(10.0, 20, 0.1, R2=1.0)

@@ -1,8 +1,6 @@
-"""Spectral overlap, its closed families, and Table S1."""
+"""Spectral overlap and its closed families."""
 
 from __future__ import annotations
-
-import csv
 
 import numpy as np
 import pytest
@@ -12,7 +10,6 @@ from hypothesis import strategies as st
 from diagatt.theory import (
     analytic_family,
     analytic_overlap,
-    class_specific_cutoff,
     contrast_overlap,
     interlacing_bounds,
     preprojection_average,
@@ -20,59 +17,9 @@ from diagatt.theory import (
     shared_specific_spectrum,
     spectral_overlap,
 )
-from diagatt.theory.overlap_paths import run_study
-from diagatt.theory.overlap_study import main
 from tests.theory.draws import blocks, seeds, spd
 
 PROPERTY = settings(max_examples=40, deadline=None, derandomize=True)
-
-
-@pytest.fixture(scope="module")
-def study():
-    return run_study()  # the paper's own size: 30 means, d = 600
-
-
-def point(study, s, fraction):
-    return next(p for p in study.paths[s] if p.fraction == pytest.approx(fraction))
-
-
-@pytest.mark.parametrize(
-    ("s", "cutoff", "bracket", "specific", "pre"),
-    [
-        (3, 0.505, (0.5, 0.6), 0.0305, 0.0198),
-        (5, 0.758, (0.75, 0.8), 0.0536, 0.0396),
-        (10, 0.898, (0.85, 0.9), 0.1137, 0.0891),
-    ],
-)
-def test_table_s1(study, s, cutoff, bracket, specific, pre):
-    assert abs(class_specific_cutoff(s) - cutoff) <= 0.0005 + 1e-12
-    assert study.bracket(s) == pytest.approx(bracket)
-    shared, last = study.paths[s][0], study.paths[s][-1]
-    np.testing.assert_array_equal(shared.gammas, s - 1)
-    assert shared.satisfied == 0
-    assert abs(last.median - specific) <= 0.001
-    assert last.satisfied == 30
-    assert round(last.pre, 4) == pre
-    assert all(np.all(p.gammas >= p.pre - 1e-9) for p in study.paths[s])
-
-
-@pytest.mark.parametrize(
-    ("s", "fraction", "median"),
-    [(5, 0.75, 1.0312), (5, 0.8, 0.8336), (10, 0.9, 0.9913), (10, 0.85, 1.4339)],
-)
-def test_medians_of_the_text(study, s, fraction, median):
-    assert abs(point(study, s, fraction).median - median) <= 0.01
-
-
-def test_study_writes_figure_and_tables(tmp_path):
-    main(["--output", str(tmp_path / "new"), "--means", "2"])
-    files = {p.name: p for p in (tmp_path / "new").iterdir()}
-    assert set(files) == {"table.md", "table.csv", "path.csv", "overlap.png", "overlap.svg"}
-    assert all(p.stat().st_size > 100 for p in files.values())
-    with files["table.csv"].open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    assert [row["s"] for row in rows] == ["3", "5", "10"]
-    assert "(0.500, 0.600]" in files["table.md"].read_text(encoding="utf-8")
 
 
 @PROPERTY

@@ -1,4 +1,4 @@
-"""Rates of the excess-risk theorem and growth conditions."""
+"""Rates of the excess-risk theorem."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from diagatt.theory import (
     balanced_rates,
     excess_risk_rate,
-    growth_conditions,
     parameter_count,
     samples_needed,
 )
@@ -68,24 +67,7 @@ def test_samples_needed_is_the_smallest():
     assert np.sqrt(D * np.log(n) / n) <= 0.3 < np.sqrt(D * np.log(n - 1) / (n - 1))
 
 
-def test_growth_conditions_move_the_right_way():
-    easy = growth_conditions(10**8, 120, 2, 50, tau=0.5)
-    assert easy.holds, str(easy)
-    assert not growth_conditions(10**8, 8, 2, 50)["fluctuation"].holds
-    assert not growth_conditions(10**3, 120, 2, 50)["estimation"].holds
-    assert not growth_conditions(10**8, 120, 2, 50, tau=50.0)["softmax"].holds
-    assert not growth_conditions(10**8, 4, 2, 3)["dimension"].holds
-    crowded = growth_conditions(10**8, 120, 2, 10**40)
-    assert not crowded["rows"].holds
-    assert not crowded["joint selection"].holds
-    assert growth_conditions(10**5, 70, 1, 50, q=2)["estimation"].holds
-    bounded = growth_conditions(10**8, 120, 2, 50, tau=0.5, lambda_delta=0.1, R2=1.0)
-    assert not bounded["temperature"].holds
-    assert not bounded["comparator norm"].holds
-    assert bounded["entropy"].holds
-    assert "FAILS" in str(bounded)
-    with pytest.raises(KeyError, match="none of"):
-        easy["weather"]
+def test_bad_arguments_are_refused():
     with pytest.raises(ValueError, match="epsilon and eta"):
         excess_risk_rate(100, 2, 1, 5, epsilon=2.0)
     with pytest.raises(ValueError, match="target"):

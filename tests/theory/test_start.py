@@ -1,4 +1,4 @@
-"""Moments from labelled rows, and the start offered to solvers."""
+"""The start offered to solvers."""
 
 from __future__ import annotations
 
@@ -14,18 +14,6 @@ from diagatt.theory import (
     separating_start,
 )
 from tests.theory.samples import QuadraticModel, ragged
-
-
-def test_class_moments_match_a_loop():
-    rng = np.random.default_rng(0)
-    X, rows = ragged(rng, 40, 4, s=2)
-    classes, background = class_moments(X, rows)
-    for k in range(2):
-        chosen = np.array([x[j] for x, j in zip(X, rows[:, k], strict=True)])
-        np.testing.assert_allclose(classes[k].mean, chosen.mean(axis=0))
-        np.testing.assert_allclose(classes[k].covariance, np.cov(chosen.T))
-    rest = np.concatenate([np.delete(x, js, axis=0) for x, js in zip(X, rows, strict=True)])
-    np.testing.assert_allclose(background.covariance, np.cov(rest.T))
 
 
 def test_start_separates_and_is_scaled():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from diagatt.certainty.summary import SHOWN_LINES, cell
-from diagatt.html_table import html_table
+from diagatt.tables import html_table
 
 # Attention whose unevenness is below this points at nothing: 0 is uniform, 1 one row.
 LEAST_UNEVENNESS = 0.05

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from diagatt.html_table import html_table
+from diagatt.tables import html_table
 
 SHOWN_LINES = 40  # of a table in a notebook
 

@@ -10,16 +10,28 @@ import torch
 from sklearn.utils import check_random_state
 
 from diagatt import parameters
-from diagatt.attention.diagonal import COUPLINGS
+from diagatt.attention.coupling import COUPLINGS
 from diagatt.certainty.rows import warn_if_uniform
 from diagatt.estimators.diagonal_reading import DiagonalReading, check_lengths
-from diagatt.estimators.documents import present_document
 from diagatt.estimators.presets import get_preset
 from diagatt.estimators.stored import check_given, counted_samples, is_small
 from diagatt.parameters import Rule
+from diagatt.persistence import to_json
 from diagatt.ragged import RaggedRows
 from diagatt.scores import SCORE_FORMS, get_score_form
-from diagatt.solvers import SOLVERS, Checkpoint, Fitted, Model, Solver, Uniform, get_solver
+from diagatt.solvers import (
+    SOLVERS,
+    Auto,
+    Checkpoint,
+    Fitted,
+    Gradient,
+    Likelihood,
+    Model,
+    Refined,
+    Solver,
+    Uniform,
+    get_solver,
+)
 from diagatt.solvers.criteria import unevenness
 from diagatt.solvers.heads import fit_heads
 from diagatt.solvers.problem import Problem
@@ -32,8 +44,11 @@ class _DiagAtt(DiagonalReading):
 
     rules: ClassVar[Mapping[str, Rule]] = {
         "n_heads": parameters.several(parameters.count(1)),
-        "solver": parameters.either(
-            parameters.one_of(*SOLVERS), parameters.instance("a solver object", Solver)
+        "solver": Rule(  # a user's own solver may register itself later
+            "the name of a solver or a solver object",
+            lambda solver: (
+                isinstance(solver, Solver) or (isinstance(solver, str) and solver in SOLVERS)
+            ),
         ),
         "score_form": parameters.one_of(*SCORE_FORMS),
         "coupling": parameters.one_of(*COUPLINGS),
@@ -82,7 +97,7 @@ class _DiagAtt(DiagonalReading):
         """Make an estimator; a parameter that belongs to a solver is told where it went."""
         for name in given:
             owners = [kind.__name__ for kind in SOLVERS.values() if name in kind.rules]
-            if owners and name not in cls.rules:
+            if owners and name not in cls._get_param_names():
                 raise TypeError(
                     f"{name} is a parameter of the solver, not of {cls.__name__}: write "
                     f"solver={' or '.join(f'{owner}({name}=…)' for owner in owners)}, with "
@@ -109,12 +124,6 @@ class _DiagAtt(DiagonalReading):
         """
         settings = get_preset(cls._estimator_type_name(), name)
         return cls(**settings).set_params(**parameters)
-
-    @classmethod
-    def _present_document(
-        cls, document: Mapping[str, Any], tensors: Mapping[str, np.ndarray]
-    ) -> Mapping[str, Any]:
-        return present_document(document, tensors)
 
     @classmethod
     def _estimator_type_name(cls) -> str:
@@ -155,12 +164,36 @@ class _DiagAtt(DiagonalReading):
         """Return the function that turns stored responses into numbers."""
         raise NotImplementedError
 
+    @classmethod
+    def from_format_1(cls, document: dict[str, Any]) -> dict[str, Any]:
+        """Return a document of format 1, whose parameters were flat, in the present format."""
+        flat = dict(document["parameters"])
+        form, every = flat["score_form"], flat.pop("checkpoint_every")
+        if flat["checkpoint"] is not None and every != 1:
+            flat["checkpoint"] = Checkpoint(flat["checkpoint"], every)
+        names_kept = cls._get_param_names()
+        own = {name: value for name, value in flat.items() if name not in names_kept}
+        rank = own["rank"] or 2  # None meant two directions to the likelihood solver
+        names = ("covariance", "shrinkage")
+        likelihood = Likelihood(rank=rank, **{name: own.pop(name) for name in names})
+        solvers: dict[str, Solver] = {"likelihood": likelihood, "gradient": Gradient(**own)}
+        if flat["solver"] in solvers:
+            solver: Any = solvers[flat["solver"]]
+        elif repr(likelihood) + repr(solvers["gradient"]) == "Likelihood()Gradient()":
+            solver = "auto"
+        else:
+            solver = Auto([Uniform(), likelihood, Refined(likelihood), solvers["gradient"]])
+        kept = {name: value for name, value in flat.items() if name in names_kept}
+        parameters = {**kept, "solver": to_json("solver", solver)}
+        fitted = {**document["fitted"], "score_form_": form}
+        if fitted["solver_"] == "polish":
+            fitted["solver_"] = Refined.name
+        return {**document, "parameters": parameters, "fitted": fitted}
+
     def _check_rows(self, rows: RaggedRows | RowStore) -> None:
         """Refuse samples with fewer rows than heads that need distinct rows."""
-        heads: Any = self.n_heads
-        if self.coupling == "distinct" and not isinstance(heads, str):
-            most = int(max(heads)) if isinstance(heads, list | tuple) else int(heads)
-            check_lengths(rows, most, "lower n_heads, drop short samples, or set ")
+        most = int(np.max(parameters.values_to_try(self.n_heads, (1,))))
+        check_lengths(rows, self.coupling, most, "lower n_heads, drop short samples, or set ")
 
     @torch.random.fork_rng(devices=[])  # seeds are our own; the user's generator stays as it is
     def _fit_problem(self, problem: Problem) -> None:

@@ -95,7 +95,7 @@ def draw_attention(model: Any, image: Any, axes: Any = None, truth: Any = None) 
     """
     from matplotlib.colors import LinearSegmentedColormap
 
-    from diagatt.images.reading import read_image
+    from diagatt.kinds.image.reading import read_image
 
     pixels = read_image(image, model.channels, model.max_pixels)
     heat = model.heatmap([image])[0]  # (H, W, R)

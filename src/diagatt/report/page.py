@@ -15,8 +15,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from diagatt.files import write_atomically
 from diagatt.ragged import RaggedRows
-from diagatt.report.contents import contents
-from diagatt.report.encoding import safe_json
+from diagatt.report.encoding import contents, safe_json
 from diagatt.report.facts import metrics, model_facts
 from diagatt.report.samples import collect
 from diagatt.report.top import DRAWINGS

@@ -11,13 +11,7 @@ import numpy as np
 from diagatt.kinds.answers import answer
 from diagatt.metrics import rmse
 from diagatt.ragged import RaggedRows
-from diagatt.report.payload import (
-    check_boxes,
-    check_count,
-    check_images,
-    check_spans,
-    check_true_rows,
-)
+from diagatt.report import payload
 
 __all__ = ["NEAR", "Samples", "collect"]
 
@@ -169,7 +163,7 @@ def collect(
     elif response is not None:
         response = response.astype(np.float64)
     weights = np.concatenate(answers.weights)
-    ids = [f"sample {i}" for i in range(n)] if ids is None else check_count(ids, n, "ids")
+    ids = [f"sample {i}" for i in range(n)] if ids is None else payload.check_count(ids, n, "ids")
     return Samples(
         offsets=rows.offsets,
         weights=weights,
@@ -180,11 +174,13 @@ def collect(
         probability=probability,
         y=response,
         ids=[str(name) for name in ids],
-        texts=None if texts is None else [str(text) for text in check_count(texts, n, "texts")],
-        spans=check_spans(texts, spans, rows.lengths),
-        images=check_images(images, n),
-        boxes=check_boxes(images, boxes, rows.lengths),
-        true_rows=check_true_rows(true_rows, rows.lengths),
+        texts=None
+        if texts is None
+        else [str(text) for text in payload.check_count(texts, n, "texts")],
+        spans=payload.check_spans(texts, spans, rows.lengths),
+        images=payload.check_images(images, n),
+        boxes=payload.check_boxes(images, boxes, rows.lengths),
+        true_rows=payload.check_true_rows(true_rows, rows.lengths),
     )
 
 

@@ -10,8 +10,10 @@ import torch
 from sklearn.base import BaseEstimator
 from torch import Tensor
 
+from diagatt.attention.coupling import least_rows
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.parameters import Rule
+from diagatt.persistence import register_part
 from diagatt.scores import SCORE_FORMS, ScoreForm
 from diagatt.solvers.checkpoint import Checkpoint
 from diagatt.solvers.problem import Problem
@@ -46,7 +48,7 @@ class Model:
     @property
     def least_rows(self) -> int:
         """Rows that every sample needs."""
-        return self.n_heads if self.is_distinct else 1
+        return least_rows(self.coupling, self.n_heads)
 
     def module(self, problem: Problem, **how: Any) -> DiagonalAttention:
         """Make an untrained module for the problem."""
@@ -114,6 +116,7 @@ class Solver(BaseEstimator):
     def __init_subclass__(cls) -> None:
         """Register the solver by its name."""
         super().__init_subclass__()
+        register_part(cls)
         if "name" in cls.__dict__:
             SOLVERS[cls.name] = cls
 

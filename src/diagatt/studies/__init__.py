@@ -4,9 +4,8 @@ from diagatt.studies.catalogue import STUDIES, Study, get_study
 from diagatt.studies.comparison import Cell, compare, matching_share
 from diagatt.studies.published import Published, published
 from diagatt.studies.report import write_index, write_report
-from diagatt.studies.runner import run_tasks
-from diagatt.studies.store import ResultStore
-from diagatt.studies.tasks import Task, run_task
+from diagatt.studies.results import ResultStore
+from diagatt.studies.tasks import Task, run_task, run_tasks
 
 __all__ = [
     "STUDIES",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from diagatt.simulate import paper_settings
 from diagatt.studies.methods import ORACLE, OURS, PAPER_METHODS
-from diagatt.studies.scenarios import Overlap, Scenario, Simulated
+from diagatt.studies.overlap import Overlap
+from diagatt.studies.scenarios import Scenario, Simulated
 from diagatt.studies.tasks import Task
 from diagatt.studies.text_scenarios import UCI, Keywords
 
@@ -16,30 +18,19 @@ __all__ = ["STUDIES", "Study", "get_study"]
 
 @dataclass(frozen=True)
 class Study:
-    """A table or figure: scenario × method × scoring.
-
-    Attributes
-    ----------
-    name, title : str
-    table : str
-        What `published` calls it.
-    scenarios : tuple of Scenario
-    methods : tuple of str
-    metrics : tuple of str
-        In the order of the table.
-    """
+    """A table or figure: scenario × method × scoring."""
 
     name: str
     title: str
-    table: str
+    table: str  #: What `published` calls it.
     scenarios: tuple[Scenario, ...]
     methods: tuple[str, ...]
-    metrics: tuple[str, ...]
+    metrics: tuple[str, ...]  #: In the order of the table.
 
     def tasks(
         self, reps: int = 1, methods: Sequence[str] | None = None, scale: float = 1.0
     ) -> list[Task]:
-        """All tasks, replication by replication, so that a run cut short has whole tables.
+        """Return all tasks, replication by replication: a run cut short has whole tables.
 
         Examples
         --------
@@ -53,12 +44,8 @@ class Study:
                 f"study {self.name!r} has no method {unknown[0]!r}: choose among "
                 f"{', '.join(self.methods)}."
             )
-        return [
-            Task(scenario, method, replication, scale)
-            for replication in range(reps)
-            for method in chosen
-            for scenario in self.scenarios
-        ]
+        places = product(range(reps), chosen, self.scenarios)
+        return [Task(scenario, method, k, scale) for k, method, scenario in places]
 
 
 def get_study(name: str) -> Study:
@@ -81,20 +68,6 @@ def _simulated(name: str, title: str, table: str, *extra: str) -> Study:
     return Study(name, title, table, scenarios, methods, (main, "crlr"))
 
 
-def _overlap() -> Study:
-    return Study(
-        name="overlap",
-        title="Table S1: spectral overlap",
-        table="tableS1",
-        scenarios=tuple(Overlap(s) for s in (3, 5, 10)),
-        methods=("analytic", "numerical", "shared", "class-specific"),
-        metrics=(
-            *("cutoff", "bracket_low", "bracket_high"),
-            *("median", "q05", "q95", "satisfied", "realizations"),
-        ),
-    )
-
-
 _TEXT = (*PAPER_METHODS, *OURS)
 
 #: Every study by name.
@@ -108,7 +81,17 @@ STUDIES: dict[str, Study] = {
         _simulated("table-s4", "Table S4: distribution gap", "tableS4"),
         _simulated("figure1", "Figure 1: mixture classification", "figure1"),
         _simulated("figure-s2", "Figure S2: mixture classification, dimensions", "figureS2"),
-        _overlap(),
+        Study(
+            "overlap",
+            "Table S1: spectral overlap",
+            "tableS1",
+            tuple(Overlap(s) for s in (3, 5, 10)),
+            ("analytic", "numerical", "shared", "class-specific"),
+            (
+                *("cutoff", "bracket_low", "bracket_high"),
+                *("median", "q05", "q95", "satisfied", "realizations"),
+            ),
+        ),
         Study(
             "uci",
             "Figure 2 and Table 3: UCI comments",

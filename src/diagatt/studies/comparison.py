@@ -1,64 +1,58 @@
-"""Ours beside the published numbers, cell by cell, with a verdict."""
+"""Our numbers beside the published ones, cell by cell, with a verdict and the reason for it."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from diagatt.studies.catalogue import Study
 from diagatt.studies.methods import ORACLE
-from diagatt.studies.published import published
+from diagatt.studies.published import Published, published
 
-__all__ = ["Cell", "compare", "matching_share"]
+__all__ = ["Cell", "compare", "explanations", "matching_share"]
 
 SMALLER_IS_BETTER = ("rmse",)
 # Ours stands for the paper's method: it is held against the better of the two versions.
 STANDS_FOR = dict.fromkeys(("diagatt", "diagatt-contextual"), ("diagatt-1", "diagatt-r"))
 MATCHING_SDS, MATCHING_PART = 3.0, 0.10
 
+_Place = tuple[str, str, str]  # scenario, method, metric
+
 
 @dataclass(frozen=True)
 class Cell:
-    """One metric of one method in one scenario.
-
-    Attributes
-    ----------
-    scenario, method, metric : str
-    mean, sd : float or None
-        Ours over replications; the SD needs two.
-    reps : int
-    paper, paper_sd : float or None
-        Published; for our own DiagAtt the better of the paper's two DiagAtt cells.
-    oracle : float or None
-        Mean of the Bayes oracle on the same test sets.
-    verdict : {"matches", "better", "worse", "not run", ""}
-        Empty where nothing was published, or where the sample size is not the paper's.
-    """
+    """One metric of one method in one scenario."""
 
     scenario: str
     method: str
     metric: str
-    mean: float | None
-    sd: float | None
+    mean: float | None  #: Our mean over replications.
+    sd: float | None  #: Our standard deviation, which needs two replications.
     reps: int
-    paper: float | None
+    paper: float | None  #: Published; for our own DiagAtt the better of the paper's two cells.
     paper_sd: float | None
-    oracle: float | None
+    oracle: float | None  #: Mean of the Bayes oracle on the same test sets.
+    #: "matches", "better", "worse" or "not run"; empty where nothing was published, or where the
+    #: sample size is not the paper's.
     verdict: str
 
     @property
     def difference(self) -> float | None:
-        """Ours less the paper's, in the paper's SDs."""
+        """Our mean less the paper's, in the paper's SDs."""
         if self.mean is None or self.paper is None or not self.paper_sd:
             return None
         return (self.mean - self.paper) / self.paper_sd
 
 
 def compare(study: Study, lines: Iterable[dict[str, Any]], scale: float = 1.0) -> list[Cell]:
-    """Cells of a study from the lines of a result store.
+    """Return the cells of a study from the lines of a result store.
 
     A cell *matches* if our mean lies within 3 of the paper's SDs or within 10 % of its mean;
     otherwise it is *better* or *worse*. Our own DiagAtt is *better* if its mean is, by two
@@ -72,59 +66,52 @@ def compare(study: Study, lines: Iterable[dict[str, Any]], scale: float = 1.0) -
     scale : float
         Only results of this part of the sample size count; only full size is judged.
     """
-    values: dict[tuple[str, str, str], dict[int, float]] = {}
+    values: dict[_Place, dict[int, float]] = {}
     for line in lines:
         if line["scale"] == scale:
             for metric, value in line["metrics"].items():
                 place = (line["scenario"], line["method"], metric)
                 values.setdefault(place, {})[line["replication"]] = value
-    numbers = {(c.setting, c.method, c.metric): c for c in _published(study)}
+    numbers = {(c.setting, c.method, c.metric): c for c in published() if c.table == study.table}
+    everything = not numbers  # where nothing is published, what was not run is listed, too
     cells = []
-    for metric in study.metrics:
-        for method in study.methods:
-            for scenario in study.scenarios:
-                place = (scenario.name, method, metric)
-                ours = values.get(place, {})
-                if not ours and not _expected(study, place, numbers):
-                    continue
-                best = _paper_cell(place, numbers)
-                oracle = values.get((scenario.name, ORACLE, metric), {})
-                same = [oracle[k] for k in ours if k in oracle]
-                cell = _cell(place, list(ours.values()), best, same)
-                cells.append(cell if scale == 1 else replace(cell, verdict=""))
+    for metric, method, scenario in product(study.metrics, study.methods, study.scenarios):
+        place = (scenario.name, method, metric)
+        ours = values.get(place, {})
+        paper = _paper_cell(place, numbers)
+        if ours or paper is not None or everything:
+            oracle = values.get((scenario.name, ORACLE, metric), {})
+            same = [oracle[k] for k in ours if k in oracle]
+            cell = _cell(place, list(ours.values()), paper, same)
+            cells.append(cell if scale == 1 else replace(cell, verdict=""))
     return cells
 
 
 def matching_share(cells: Sequence[Cell]) -> float:
-    """Share of the run cells of the paper's own methods that match."""
+    """Return the share of the run cells of the paper's own methods that match."""
     run = [c for c in cells if c.paper is not None and c.method not in STANDS_FOR and c.reps]
     return sum(c.verdict == "matches" for c in run) / len(run) if run else float("nan")
 
 
-def _published(study: Study) -> list:
-    known = {cell.table for cell in published()}
-    return published(study.table) if study.table in known else []
+@cache
+def explanations() -> dict[tuple[str, ...], str]:
+    """Return why cells do not match, by (method, metric) or (method, metric, verdict)."""
+    text = files("diagatt.studies").joinpath("explanations.toml").read_text(encoding="utf-8")
+    reasons = tomllib.loads(text)["reason"]
+    return {tuple(cell.split(", ")): r["text"] for r in reasons for cell in r["cells"]}
 
 
-def _expected(study: Study, place: tuple[str, str, str], numbers: dict) -> bool:
-    """Whether the cell belongs to the table though nothing was run for it."""
-    return _paper_cell(place, numbers) is not None or (not numbers and study.table != "tableS1")
-
-
-def _paper_cell(place: tuple[str, str, str], numbers: dict) -> Any:
+def _paper_cell(place: _Place, numbers: dict[_Place, Published]) -> Published | None:
     scenario, method, metric = place
-    names = STANDS_FOR.get(method, (method,))
-    found = [numbers[scenario, m, metric] for m in names if (scenario, m, metric) in numbers]
-    if not found:
-        return None
+    places = [(scenario, name, metric) for name in STANDS_FOR.get(method, (method,))]
     best = min if metric in SMALLER_IS_BETTER else max
-    return best(found, key=lambda cell: cell.mean)
+    found = [numbers[place] for place in places if place in numbers]
+    return best(found, key=lambda cell: cell.mean, default=None)
 
 
-def _cell(place: tuple[str, str, str], ours: list[float], paper: Any, oracle: list[float]) -> Cell:
+def _cell(place: _Place, ours: list[float], paper: Published | None, oracle: list[float]) -> Cell:
     mean = float(np.mean(ours)) if ours else None
     sd = float(np.std(ours, ddof=1)) if len(ours) > 1 else None
-    verdict = "" if paper is None else _verdict(place, mean, sd, len(ours), paper)
     return Cell(
         *place,
         mean=mean,
@@ -133,12 +120,12 @@ def _cell(place: tuple[str, str, str], ours: list[float], paper: Any, oracle: li
         paper=None if paper is None else paper.mean,
         paper_sd=None if paper is None else paper.sd,
         oracle=float(np.mean(oracle)) if oracle else None,
-        verdict=verdict,
+        verdict="" if paper is None else _verdict(place, mean, sd, len(ours), paper),
     )
 
 
 def _verdict(
-    place: tuple[str, str, str], mean: float | None, sd: float | None, reps: int, paper: Any
+    place: _Place, mean: float | None, sd: float | None, reps: int, paper: Published
 ) -> str:
     if mean is None:
         return "not run"

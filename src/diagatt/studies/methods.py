@@ -1,35 +1,20 @@
 """The methods of the paper's tables, tuned as supplement S7.2 says, and ours beside them.
 
-Paper's own: group lasso, MDSP, Two-Step, standard and diagonalized attention with one head and
-with R heads chosen on a held-out eighth. Beside them: our default DiagAtt, mean-pooled
-regression, gated attention, and the Bayes oracle, which is not fitted.
+The paper's own methods are group lasso, MDSP, Two-Step, and standard and diagonalized attention
+with one head and with R heads chosen on a held-out eighth. Beside them stand our default DiagAtt,
+mean-pooled regression, gated attention, and the Bayes oracle, which is not fitted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from diagatt.competitors import (
-    GroupLassoClassifier,
-    GroupLassoRegressor,
-    MDSPClassifier,
-    MDSPRegressor,
-    StdAttClassifier,
-    StdAttRegressor,
-    TwoStepClassifier,
-    TwoStepRegressor,
-)
-from diagatt.estimators import (
-    DiagAttClassifier,
-    DiagAttRegressor,
-    GatedAttentionClassifier,
-    GatedAttentionRegressor,
-    PooledClassifier,
-    PooledRegressor,
-)
+import diagatt
+from diagatt.solvers import Gradient
 
-__all__ = ["ORACLE", "OURS", "PAPER_METHODS", "make_estimator"]
+__all__ = ["METHODS", "ORACLE", "OURS", "PAPER_METHODS", "Method", "make_estimator"]
 
 #: Methods that the paper's tables list, in their order.
 PAPER_METHODS = (
@@ -39,65 +24,88 @@ PAPER_METHODS = (
 OURS = ("diagatt", "pooled", "gated")
 ORACLE = "oracle"
 
-# (regressor, classifier) of every method.
-_FACES: dict[str, tuple[Any, Any]] = {
-    "grouplasso": (GroupLassoRegressor, GroupLassoClassifier),
-    "mdsp": (MDSPRegressor, MDSPClassifier),
-    "two-step": (TwoStepRegressor, TwoStepClassifier),
-    "stdatt": (StdAttRegressor, StdAttClassifier),
-    "diagatt": (DiagAttRegressor, DiagAttClassifier),
-    "pooled": (PooledRegressor, PooledClassifier),
-    "gated": (GatedAttentionRegressor, GatedAttentionClassifier),
-}
+
+@dataclass(frozen=True)
+class Method:
+    """An estimator with its settings.
+
+    `settings` are plain values, as JSON can hold them: they are part of the key of every result,
+    and estimators may be rebuilt without any key changing. ``"n_heads": "active"`` is as many
+    heads as rows are active, ``"tried"`` the numbers of heads that the scenario tries; "preset"
+    names a preset of the estimator.
+    """
+
+    estimator: str | None  #: "Pooled" for PooledRegressor and PooledClassifier; None: the oracle.
+    settings: Mapping[str, Any]
+    #: Raise it by one whenever a change of code changes the method's results: those of other
+    #: revisions no longer count, and the next run replaces them.
+    revision: int = 1
+
+    def described(
+        self, n_active: int = 1, heads_tried: Sequence[int] = (1, 2, 3), **changed: Any
+    ) -> dict[str, Any]:
+        """Return what a result depends on: settings, with those that a scenario changes; revision.
+
+        Examples
+        --------
+        >>> METHODS["diagatt-r"].described(batch_size=64)
+        {'settings': {'preset': 'paper', 'n_heads': [1, 2, 3], 'batch_size': 64}, 'revision': 1}
+        """
+        settings = {**self.settings, **changed}
+        heads = {"active": n_active, "tried": list(heads_tried)}
+        if isinstance(named := settings.get("n_heads"), str):
+            settings["n_heads"] = heads[named]
+        return {"settings": settings, "revision": self.revision}
+
+
 _UNPENALIZED = {"ridge": 0.0, "score_ridge": 0.0}  # as the paper trains standard attention
 
+#: Every method by name.
+METHODS: dict[str, Method] = {
+    "grouplasso": Method("GroupLasso", {"alpha": "auto"}),
+    "mdsp": Method("MDSP", {"preset": "stopped", "alpha": "auto"}),
+    "two-step": Method("TwoStep", {"ridge": "auto"}),
+    "stdatt-1": Method("StdAtt", {"n_heads": 1, **_UNPENALIZED}),
+    "stdatt-r": Method("StdAtt", {"n_heads": "tried", **_UNPENALIZED}),
+    "diagatt-1": Method("DiagAtt", {"preset": "paper", "n_heads": 1}),
+    "diagatt-r": Method("DiagAtt", {"preset": "paper", "n_heads": "tried"}),
+    "diagatt": Method("DiagAtt", {"n_heads": "active"}),
+    "diagatt-contextual": Method("DiagAtt", {"n_heads": "active", "score_form": "contextual"}),
+    "pooled": Method("Pooled", {"ridge": "auto"}),
+    "gated": Method("GatedAttention", {"max_epochs": "auto"}),
+    ORACLE: Method(None, {}),
+}
 
-def make_estimator(
-    method: str,
-    *,
-    classifies: bool,
-    n_active: int = 1,
-    heads_tried: Sequence[int] = (1, 2, 3),
-    seed: int = 0,
-) -> Any:
+
+def make_estimator(method: str, *, classifies: bool, seed: int = 0, **described: Any) -> Any:
     """Return an unfitted estimator of a method.
 
     Parameters
     ----------
     method : str
-        One of `PAPER_METHODS`, `OURS`, or "diagatt-contextual".
+        A name in `METHODS` other than the oracle's.
     classifies : bool
-    n_active : int
-        Active rows a sample, s: the number of heads of our default.
-    heads_tried : sequence of int
-        What "R heads" are chosen from.
     seed : int
+    **described
+        As in `Method.described`: active rows per sample, numbers of heads to try, and settings
+        other than the method's own.
 
     Examples
     --------
     >>> make_estimator("diagatt-r", classifies=False).n_heads
     [1, 2, 3]
     """
-    heads = list(heads_tried)
-    builders: dict[str, Callable[[], Any]] = {
-        "grouplasso": lambda: _face("grouplasso", classifies)("auto"),
-        "mdsp": lambda: _face("mdsp", classifies).stopped(alpha="auto"),
-        "two-step": lambda: _face("two-step", classifies)("auto"),
-        "stdatt-1": lambda: _face("stdatt", classifies)(1, **_UNPENALIZED),
-        "stdatt-r": lambda: _face("stdatt", classifies)(heads, **_UNPENALIZED),
-        "diagatt-1": lambda: _face("diagatt", classifies).preset("paper", n_heads=1),
-        "diagatt-r": lambda: _face("diagatt", classifies).preset("paper", n_heads=heads),
-        "diagatt": lambda: _face("diagatt", classifies)(n_active),
-        "diagatt-contextual": lambda: _face("diagatt", classifies)(
-            n_active, score_form="contextual"
-        ),
-        "pooled": lambda: _face("pooled", classifies)(ridge="auto"),
-        "gated": lambda: _face("gated", classifies)(max_epochs="auto"),
-    }
-    if method not in builders:
-        raise ValueError(f"unknown method {method!r}: choose among {[*builders, ORACLE]}.")
-    return builders[method]().set_params(random_state=seed)
-
-
-def _face(name: str, classifies: bool) -> Any:
-    return _FACES[name][int(classifies)]
+    if method not in METHODS or METHODS[method].estimator is None:
+        raise ValueError(f"unknown method {method!r}: choose among {list(METHODS)}.")
+    kind = "Classifier" if classifies else "Regressor"
+    face = getattr(diagatt, f"{METHODS[method].estimator}{kind}")
+    settings = METHODS[method].described(**described)["settings"]
+    preset = settings.pop("preset", None)
+    if preset is None:
+        model = face(**settings)
+    elif preset == "stopped":
+        model = face.stopped(**settings)
+    else:  # plain names in the key; some are parameters of the solver
+        names = {name: f"solver__{name}" if name in Gradient.rules else name for name in settings}
+        model = face.preset(preset, **{names[name]: value for name, value in settings.items()})
+    return model.set_params(random_state=seed)

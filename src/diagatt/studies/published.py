@@ -18,38 +18,23 @@ __all__ = ["Published", "published"]
 class Published:
     """One printed cell.
 
-    Attributes
-    ----------
-    table : str
-        ``"table1"``, ``"table2"``, ``"tableS1"`` (spectral overlap), ``"tableS2"`` to
-        ``"tableS4"`` or ``"tableS5"`` (keywords).
-    setting : str
-        Name in `diagatt.simulate.PAPER_SETTINGS`; ``"keywords"`` in Table S5; ``"tableS1-s3"``,
-        ``"tableS1-s5"`` and ``"tableS1-s10"`` in Table S1.
-    method : str
-        ``"grouplasso"``, ``"mdsp"``, ``"two-step"``, ``"stdatt-1"``, ``"stdatt-r"``,
-        ``"diagatt-1"`` or ``"diagatt-r"``, where r heads are chosen by validation. In Table S1 the
-        column: ``"analytic"``, ``"numerical"``, ``"shared"`` or ``"class-specific"``.
-    metric : str
-        ``"rmse"``, ``"crlr"`` or ``"accuracy"``, the last two in per cent. In Table S1
-        ``"cutoff"``, ``"bracket_low"``, ``"bracket_high"``, ``"median"``, ``"q05"``, ``"q95"`` and
-        ``"satisfied"`` out of ``"realizations"``.
-    mean : float
-        The printed value, in Tables 1, 2 and S2 to S4 a mean over 100 replications.
-    sd : float or None
-        Standard deviation over these replications; None where none is printed.
+    Methods are "grouplasso", "mdsp", "two-step", "stdatt-1", "stdatt-r", "diagatt-1" and
+    "diagatt-r", where r heads are chosen by validation; metrics are "rmse", "crlr" and "accuracy".
+    In Table S1 (spectral overlap) the method is the column, "analytic", "numerical", "shared" or
+    "class-specific", and the metric "cutoff", "bracket_low", "bracket_high", "median", "q05",
+    "q95", or "satisfied" out of "realizations".
     """
 
-    table: str
-    setting: str
+    table: str  #: "table1", "table2", or "tableS1" to "tableS5" (keywords).
+    setting: str  #: Name in `diagatt.simulate.PAPER_SETTINGS`; "keywords"; "tableS1-s3" and so on.
     method: str
     metric: str
-    mean: float
-    sd: float | None
+    mean: float  #: The printed value, in Tables 1, 2 and S2 to S4 a mean over 100 replications.
+    sd: float | None  #: Standard deviation over these; None where none is printed.
 
 
 def published(table: str | None = None) -> list[Published]:
-    """Published numbers of one table, in the paper's order; of all tables by default.
+    """Return the published numbers of one table, in the paper's order; of all tables by default.
 
     Parameters
     ----------
@@ -77,13 +62,6 @@ def published(table: str | None = None) -> list[Published]:
 def _read() -> tuple[Published, ...]:
     text = files("diagatt.studies").joinpath("published.csv").read_text(encoding="utf-8")
     return tuple(
-        Published(
-            row["table"],
-            row["setting"],
-            row["method"],
-            row["metric"],
-            float(row["mean"]),
-            float(row["sd"]) if row["sd"] else None,
-        )
-        for row in csv.DictReader(text.splitlines())
+        Published(table, setting, method, metric, float(mean), float(sd) if sd else None)
+        for table, setting, method, metric, mean, sd in list(csv.reader(text.splitlines()))[1:]
     )

@@ -20,16 +20,17 @@ import numpy as np
 
 from diagatt.metrics import accuracy, crlr
 from diagatt.ragged import RaggedRows
-from diagatt.studies.methods import make_estimator
-from diagatt.studies.scenarios import chosen_by_tuning, described
+from diagatt.studies.methods import METHODS, make_estimator
+from diagatt.studies.scenarios import Scenario, answers, chosen_by_tuning
 
 __all__ = ["UCI", "Keywords", "uci_comments"]
 
 KEYWORD_LISTS = "DIAGATT_KEYWORD_LISTS"
+KEYWORD_FOLDS = 5
 # Rows that the competitors may name (R̃). For keywords the supplement says 3, but group lasso's
 # rate is R̃ over the number of rows: the published 41 % and MDSP's 40 % are 5 of 12.75, not 3.
 LOCATED = 5
-WORDS_KEPT = 60  # located words a class and fit that are kept for Table 3
+WORDS_KEPT = 60  # located words per class and fit that are kept for Table 3
 FIRST_SPLIT = 100  # splits 0 to 19 were seen while defaults were being chosen
 # Rows that "pooled-best" chooses among by validation.
 CANDIDATE_LAYERS: tuple[Any, ...] = (3, 4, 5, 6, (4, 5, 6), "joined")
@@ -46,7 +47,7 @@ TUNED: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class UCI:
+class UCI(Scenario):
     """3,000 comments, cut at random into 70 % training, 10 % validation and 20 % test.
 
     Hyperparameters are chosen by cross-entropy on an eighth of the first two parts, which are
@@ -54,28 +55,17 @@ class UCI:
     within training the second one is left out.
     """
 
-    @property
-    def name(self) -> str:
-        """Name of the scenario."""
-        return "uci"
-
-    def reason_to_skip(self) -> str | None:
-        """Nothing stands in the way: the files are downloaded if no folder is given."""
-        return None
+    name = "uci"
 
     def parameters(self, method: str, scale: float) -> dict[str, Any]:
-        """Everything the result depends on, for the cache."""
-        return {
-            "rows": [_rows(layers).get_params() for layers in _uci_layers(method)],
-            "estimator": described(_estimator(method, 0, 1000)),
-            "first split": FIRST_SPLIT,
-            "n": scale,
-        }
+        """Return what the key says of a result."""
+        described = _described(method, "text")
+        return {"layers": _uci_layers(method), "method": described, "first split": FIRST_SPLIT}
 
     def run(self, method: str, replication: int, scale: float) -> dict[str, Any]:
         """Split, tune, refit, test; then locate in all comments."""
         from diagatt.datasets.splits import split_texts, text_groups
-        from diagatt.text import top_words
+        from diagatt.kinds.text.embedded import top_words
 
         embedded, y = uci_comments()
         train, validation, test = split_texts(embedded.texts, seed=FIRST_SPLIT + replication)
@@ -87,7 +77,7 @@ class UCI:
         fits = []
         for layers in _uci_layers(method):
             embedded, y = uci_comments(layers)
-            model = _estimator(method, replication, len(both))
+            model = _estimator(method, "text", replication, len(both))
             fits.append((layers, embedded, model.fit(embedded.rows[both], y[both])))
         if len(fits) > 1:  # refitted each, but compared on the same held-out comments
             fits.sort(key=lambda fit: min(tried["loss"] for tried in fit[2].selection_))
@@ -109,7 +99,7 @@ class UCI:
 
 
 @dataclass(frozen=True)
-class Keywords:
+class Keywords(Scenario):
     """15,552 training and 7,920 test comments, each decided by one keyword; rows are shuffled.
 
     Hyperparameters are chosen by five-fold cross-validation. ``original`` needs the lists of
@@ -124,36 +114,28 @@ class Keywords:
         return "keywords" if self.original else "keywords-bundled"
 
     def reason_to_skip(self) -> str | None:
-        """Why it cannot be run here, if so."""
+        """Return why the scenario cannot be run here, or None."""
         if self.original and not os.environ.get(KEYWORD_LISTS):
             return f"the original word lists are not here: give their path in {KEYWORD_LISTS}."
         return None
 
     def parameters(self, method: str, scale: float) -> dict[str, Any]:
-        """Everything the result depends on, for the cache."""
-        return {
-            "rows": _rows(_keyword_layers(method)).get_params(),
-            "estimator": described(_keyword_estimator(method, 0, 1000)),
-            "n": scale,
-        }
+        """Return what the key says of a result."""
+        return {"layers": _layers(method), "method": _described(method, "keyword")}
 
     def run(self, method: str, replication: int, scale: float) -> dict[str, Any]:
         """Shuffle rows, tune, refit, test on all splits together and one by one."""
         path = os.environ[KEYWORD_LISTS] if self.original else None
-        data, train, test = _keywords(path, _keyword_layers(method))
+        data, train, test = _keywords(path, _layers(method))
         order = np.random.default_rng(replication).permutation(len(train))
         part = np.sort(order[: round(scale * len(train))])
-        train_rows, test = (
-            train[part].shuffled(2 * replication).rows,
-            test.shuffled(2 * replication + 1),
-        )
-        model = _keyword_estimator(method, replication, len(part))
+        train_rows = train[part].shuffled(2 * replication).rows
+        test = test.shuffled(2 * replication + 1)
+        model = _estimator(method, "keyword", replication, len(part))
         start = time.perf_counter()
         model.fit(train_rows, data.train.y[part])
         seconds = time.perf_counter() - start
-        shown = (data.test.y,) if method == "mdsp" else ()
-        rows = _shortened(test.rows, model)
-        predicted, located = model.predict(rows, *shown), model.locate(rows, *shown)
+        predicted, located = answers(method, model, _shortened(test.rows, model), data.test.y)
         true = test.rows_at(data.test.spans.tolist())
 
         def rates(here: np.ndarray) -> dict[str, float]:
@@ -165,29 +147,23 @@ class Keywords:
             str(name): rates(np.flatnonzero(data.test.split == name))
             for name in np.unique(data.test.split)
         }
-        return rates(np.arange(len(test))) | {
-            "seconds": seconds,
-            "details": {"chosen": chosen_by_tuning(model), "splits": splits},
-        }
-
-
-def _rows(layers: Any) -> Any:
-    from diagatt.text import TextRows
-
-    return TextRows(layers=layers)
+        details = {"chosen": chosen_by_tuning(model), "splits": splits}
+        return rates(np.arange(len(test))) | {"seconds": seconds, "details": details}
 
 
 @cache
 def _embedder(layers: Any) -> Any:
-    """Embeds once and for all studies: rows are kept in the user's cache."""
+    """Return a transformer for all studies; the rows it makes are kept in the user's cache."""
     import pooch
 
-    return _rows(layers).set_params(cache=str(Path(pooch.os_cache("diagatt")) / "rows"))
+    from diagatt.kinds.text.rows import TextRows
+
+    return TextRows(layers=layers, cache=str(Path(pooch.os_cache("diagatt")) / "rows"))
 
 
 @cache
 def uci_comments(layers: Any = "auto") -> tuple[Any, np.ndarray]:
-    """Embedded comments and their labels."""
+    """Return the embedded comments and their labels."""
     from diagatt.datasets import load_uci_sentiment
 
     data = load_uci_sentiment()
@@ -203,41 +179,41 @@ def _keywords(path: str | None, layers: Any) -> tuple[Any, Any, Any]:
     return data, embed(data.train.texts), embed(data.test.texts)
 
 
+def _layers(method: str) -> str:
+    return "joined" if method == "diagatt" or method.endswith("-joined") else "auto"
+
+
 def _uci_layers(method: str) -> tuple[Any, ...]:
-    if method == "pooled-best":
-        return CANDIDATE_LAYERS
-    return ("joined" if method == "diagatt" or method.endswith("-joined") else "auto",)
+    return CANDIDATE_LAYERS if method == "pooled-best" else (_layers(method),)
 
 
-def _keyword_layers(method: str) -> Any:
-    return "joined" if method == "diagatt" else "auto"
-
-
-def _keyword_estimator(method: str, seed: int, n_texts: int) -> Any:
-    """The method's estimator, chosen by five folds, or our blend."""
-    from diagatt.text import text_estimator
-
-    if method == "diagatt":
-        return text_estimator(n_texts, preset="keyword").set_params(random_state=seed)
-    model = _estimator(method, seed, n_texts)
-    return model.set_params(selection=5) if "selection" in model.get_params() else model
-
-
-def _estimator(method: str, seed: int, n_texts: int) -> Any:
-    """The method's estimator, or ours with its preset for texts."""
-    from diagatt.text import text_estimator
-
+def _changed(method: str, preset: str) -> tuple[str, dict[str, Any]]:
+    """Return the method without a word about rows, and the settings that texts change."""
     method = method.removesuffix("-best").removesuffix("-joined")
     if method == "diagatt":
-        return text_estimator(n_texts).set_params(random_state=seed)
-    model = make_estimator(method, classifies=True, seed=seed).set_params(**TUNED.get(method, {}))
-    if "n_located" in model.get_params():
-        model.set_params(n_located=LOCATED)
-    return model
+        return method, {"preset": preset}
+    located = {} if method.startswith("diagatt") else {"n_located": LOCATED}
+    folds = {"selection": KEYWORD_FOLDS} if preset == "keyword" else {}
+    return method, {**TUNED.get(method, {}), **located, **folds}
+
+
+def _described(method: str, preset: str) -> dict[str, Any]:
+    method, changed = _changed(method, preset)
+    return METHODS[method].described(**changed)
+
+
+def _estimator(method: str, preset: str, seed: int, n_texts: int) -> Any:
+    """Return the method's estimator, or ours for so many texts."""
+    from diagatt.kinds.text.presets import text_estimator
+
+    method, changed = _changed(method, preset)
+    if method == "diagatt":
+        return text_estimator(n_texts, preset=preset).set_params(random_state=seed)
+    return make_estimator(method, classifies=True, seed=seed, **changed)
 
 
 def _shortened(rows: RaggedRows, model: Any) -> RaggedRows:
-    """First rows of long samples, for models with one coefficient a position and none beyond."""
+    """Return the first rows of long samples, for models with one coefficient per position."""
     longest = getattr(model, "n_rows_", None)
     if longest is None or rows.lengths.max() <= longest:
         return rows

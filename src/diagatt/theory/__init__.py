@@ -1,23 +1,33 @@
 """Theory you can run: separating matrices, guarantees, rates, spectral overlap, diagnostics.
 
 Everything takes moments or data and works in float64 closed forms. The numerical study of the
-spectral-overlap condition is a module of its own: ``python -m diagatt.theory.overlap_study``.
+spectral-overlap condition (Table S1) is ``diagatt study run overlap``.
 """
 
-from diagatt.theory.diagnosis import Diagnosis, HeadDiagnosis
-from diagatt.theory.diagnostics import diagnose
+from diagatt.theory.diagnostics import Diagnosis, HeadDiagnosis, diagnose
 from diagatt.theory.growth import Condition, GrowthReport, growth_conditions
 from diagatt.theory.guarantees import (
     LocalizationGuarantee,
+    gaussian_radius,
+    hanson_wright_tail,
     localization_guarantee,
+    moment_radius,
     softmax_error_bound,
+    subgaussian_radius,
     sufficient_dimension,
     sufficient_gap,
 )
-from diagatt.theory.heterogeneous import second_moment_separator, single_head_envelope_separator
-from diagatt.theory.labelled import class_moments
-from diagatt.theory.moments import Moments, envelope, expected_score, score_gap, score_variance
+from diagatt.theory.moments import (
+    Moments,
+    class_moments,
+    envelope,
+    expected_score,
+    score_gap,
+    score_variance,
+)
 from diagatt.theory.multi_head import (
+    HeadSeparation,
+    MultiHeadSeparation,
     multi_head_envelope_separators,
     multi_head_separators,
     multi_head_subspace_separators,
@@ -25,23 +35,15 @@ from diagatt.theory.multi_head import (
 from diagatt.theory.overlap import (
     HeadOverlap,
     SpectralOverlap,
-    contrast_overlap,
-    interlacing_bounds,
-    spectral_overlap,
-)
-from diagatt.theory.overlap_families import (
     analytic_family,
     analytic_overlap,
     class_specific_cutoff,
+    contrast_overlap,
+    interlacing_bounds,
     preprojection_average,
     shared_specific_family,
     shared_specific_spectrum,
-)
-from diagatt.theory.radii import (
-    gaussian_radius,
-    hanson_wright_tail,
-    moment_radius,
-    subgaussian_radius,
+    spectral_overlap,
 )
 from diagatt.theory.risk import (
     BalancedRates,
@@ -51,16 +53,16 @@ from diagatt.theory.risk import (
     parameter_count,
     samples_needed,
 )
-from diagatt.theory.separation import (
-    HeadSeparation,
-    MultiHeadSeparation,
+from diagatt.theory.separators import (
     SeparatingMatrix,
-    SeparationError,
+    second_moment_separator,
+    single_head_envelope_separator,
+    single_head_separator,
+    single_head_subspace_separator,
 )
-from diagatt.theory.single_head import single_head_separator, single_head_subspace_separator
 from diagatt.theory.start import best_separators, separating_start
 from diagatt.theory.temperature import TemperatureInterval, temperature_interval
-from diagatt.theory.whitening import informative_subspace
+from diagatt.theory.whitening import SeparationError, informative_subspace
 
 __all__ = [
     "BalancedRates",

@@ -1,21 +1,131 @@
-"""Can these rows be localized? Gap, radius and bound estimated from data."""
+"""Can these rows be localized? Gap, radius and bound estimated from data, with a plain verdict."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from diagatt.localization import top_rows
 from diagatt.ragged import RaggedRows
-from diagatt.theory.diagnosis import Diagnosis, HeadDiagnosis
-from diagatt.theory.evidence import Evidence, score_evidence, top_rows
-from diagatt.theory.guarantees import localization_guarantee, sufficient_gap
-from diagatt.theory.labelled import class_moments, group_moments, row_groups
-from diagatt.theory.moments import Moments
+from diagatt.theory.guarantees import LocalizationGuarantee, localization_guarantee, sufficient_gap
+from diagatt.theory.moments import Moments, class_moments, group_moments, row_groups
 from diagatt.theory.start import best_separators
 
-__all__ = ["diagnose"]
+
+@dataclass(frozen=True)
+class HeadDiagnosis:
+    """Localization of one head's row, estimated from data."""
+
+    head: int
+    signal_class: int  #: Column of ``rows`` that the head is judged on, counted from 0.
+    active: Moments  #: Estimated moments of the head's active rows.
+    background: Moments  #: Estimated moments of background rows.
+    gap: float  #: Mean active score less the largest mean score of a competing class.
+    gap_se: float  #: Standard error of the gap.
+    radius: float  #: Estimated concentration radius at level η.
+    guarantee: LocalizationGuarantee  #: The theorem, and its lemma, at this gap and radius.
+    bound: float  #: Bound on the share of mislocalized samples, from gap and deviations.
+    empirical_error: float  #: Observed share of mislocalized samples; NaN without true rows.
+    softmax_error: float  #: Mean distance of the weights from the indicator of the active row.
+    source: str  #: Where the scores come from.
+    active_scores: np.ndarray = field(repr=False)
+    background_scores: np.ndarray = field(repr=False)
+
+    @property
+    def localizable(self) -> bool:
+        """Whether the localization theorem, or the lemma behind it, applies."""
+        return self.guarantee.holds or self.guarantee.holds_sharp
+
+    @property
+    def verdict(self) -> str:
+        """One plain sentence."""
+        needed, sharp = self.guarantee.needed, self.guarantee.needed_sharp
+        observed = (
+            "observed error unknown, and the gap optimistic: the labels are the model's own choices"
+            if np.isnan(self.empirical_error)
+            else f"observed {self.empirical_error:.1%}"
+        )
+        if self.gap <= 0:
+            return f"not localizable by these scores: gap {self.gap:.3g} ≤ 0; {observed}."
+        if np.isinf(self.radius):
+            enough = int(np.ceil(1 / self.guarantee.eta)) - 1
+            return (
+                f"no guarantee: {len(self.active_scores)} samples are too few for a radius at "
+                f"η = {self.guarantee.eta:g}, at least {enough} are needed; {observed}."
+            )
+        if self.localizable:
+            share = min(self.guarantee.eta, self.bound)
+            least = needed if self.guarantee.holds else sharp
+            return (
+                f"localizable: gap {self.gap:.1f} ≥ needed {least:.1f}; "
+                f"expected mislocalized ≤ {share:.1%}, {observed}."
+            )
+        if self.gap > 2 * self.radius:
+            # At gap δ and radius r, colder by a factor c gives c(δ − 2r) ≥ log((p − 1)/ε).
+            factor = (sharp - 2 * self.radius) / (self.gap - 2 * self.radius)
+            return (
+                f"row found, weights blurred: gap {self.gap:.3g} < needed {sharp:.3g} for the "
+                f"softmax, divide the temperature by {factor:.3g}; "
+                f"expected mislocalized ≤ {self.bound:.1%}, {observed}."
+            )
+        return (
+            f"no guarantee: gap {self.gap:.3g} < needed {sharp:.3g}, scores fluctuate too much; "
+            f"expected mislocalized ≤ {self.bound:.1%}, {observed}."
+        )
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Diagnoses of all heads, `HeadDiagnosis` in ``heads``; ``print`` it for the verdicts."""
+
+    heads: tuple[HeadDiagnosis, ...]
+
+    @property
+    def localizable(self) -> bool:
+        """Whether every head is localizable."""
+        return all(head.localizable for head in self.heads)
+
+    def __str__(self) -> str:
+        return "\n".join(f"head {head.head}: {head.verdict}" for head in self.heads)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the score distributions of active and background rows, one panel per head.
+
+        ``ax`` is a matplotlib axes, or a sequence of one per head; new ones by default. The axes
+        are returned.
+        """
+        if ax is None:
+            from diagatt.plots.canvas import axes_or_new
+
+            figure = axes_or_new(None, (4.6 * len(self.heads), 3.4)).figure
+            figure.clear()
+            ax = figure.subplots(1, len(self.heads))
+        panels = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
+        if len(panels) != len(self.heads):
+            raise ValueError(f"{len(panels)} axes for {len(self.heads)} heads: give one per head.")
+        for head, axes in zip(self.heads, panels, strict=True):
+            _draw_scores(axes, head)
+        return ax
+
+
+def _draw_scores(axes: Any, head: HeadDiagnosis) -> None:
+    both = np.concatenate([head.active_scores, head.background_scores])
+    edges = np.histogram_bin_edges(both, bins=60)
+    groups = (("background", head.background_scores, "0.55"), ("active", head.active_scores, "C1"))
+    for name, scores, colour in groups:
+        # Shares of the group, not counts: a sample has one active row and many others.
+        weights = np.full(len(scores), 1 / max(len(scores), 1))
+        axes.hist(scores, bins=edges, weights=weights, color=colour, alpha=0.65, label=name)
+        axes.axvline(scores.mean(), color=colour, linestyle="--", linewidth=1.2)
+    state = "localizable" if head.localizable else "no guarantee"
+    title = f"{state}: gap {head.gap:.3g}, needed {head.guarantee.needed_sharp:.3g}"
+    axes.set_title(title, fontsize="medium")
+    axes.set(xlabel=f"score of head {head.head}", ylabel="share of rows")
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def diagnose(
@@ -43,7 +153,7 @@ def diagnose(
         True rows. Without a model, scores come from the theory's own matrices, built on one part
         of the samples and judged on the other.
     model : fitted estimator, optional
-        Has ``locate(X)``, (n, R), and ``scores(X)``, one (p_i, R) array a sample, such as
+        Has ``locate(X)``, (n, R), and ``scores(X)``, one (p_i, R) array per sample, such as
         `DiagAttRegressor`. With ``rows``, heads are matched to columns of ``rows`` by agreement.
         Without, its own choices serve as labels: the gap is then optimistic and the empirical
         error unknown.
@@ -57,10 +167,6 @@ def diagnose(
     random_state : int or None
         Seed of that split.
 
-    Returns
-    -------
-    Diagnosis
-
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -73,7 +179,8 @@ def diagnose(
     """
     samples = RaggedRows.coerce(X)
     if model is not None:
-        return _diagnose_model(samples, rows, model, eta, epsilon, temperature)
+        divisor = 1.0 if temperature is None else temperature
+        return _diagnose_model(samples, rows, model, eta, epsilon, divisor)
     if rows is None:
         raise ValueError("give rows (true row of each sample), a fitted model, or both.")
     packed, _ = row_groups(samples, rows)
@@ -83,92 +190,126 @@ def diagnose(
     found = best_separators(classes, background)
     samples, labels = samples[judge], labels[judge]
     packed, group = row_groups(samples, labels)
-    p_max, heads = int(samples.lengths.max()), []
+    heads = []
     for k, separator in enumerate(found):
         scores = separator.scores(samples.values)  # (N,) at τ = 1
-        if temperature is None:
-            unit = score_evidence(samples, scores, packed[:, k], group)
-            tau = _temperature(unit.gap, unit.radius(eta), p_max, epsilon)
-        else:
-            tau = temperature
-        evidence = score_evidence(samples, scores / tau, packed[:, k], group)
-        error = float(np.mean(top_rows(samples, scores) != packed[:, k]))
-        labelled = (k, k, classes[k], background, error, separator.theorem)
-        heads.append(_report(evidence, *labelled, p_max, eta, epsilon))
+        tau = temperature
+        if tau is None:
+            unit = _score_facts(samples, scores, packed[:, k], group, eta, epsilon)
+            tau = _temperature(unit["guarantee"], int(samples.lengths.max()))
+        located = top_rows(scores, samples.offsets, 1)[:, 0]
+        heads.append(
+            HeadDiagnosis(
+                head=k,
+                signal_class=k,
+                active=classes[k],
+                background=background,
+                empirical_error=float(np.mean(located != labels[:, k])),
+                source=separator.theorem,
+                **_score_facts(samples, scores / tau, packed[:, k], group, eta, epsilon),
+            )
+        )
     return Diagnosis(tuple(heads))
 
 
 def _diagnose_model(
-    samples: RaggedRows,
-    rows: Any,
-    model: Any,
-    eta: float,
-    epsilon: float,
-    temperature: float | None,
+    samples: RaggedRows, rows: Any, model: Any, eta: float, epsilon: float, temperature: float
 ) -> Diagnosis:
     located = np.asarray(model.locate(samples))  # (n, R)
     scores = np.concatenate(model.scores(samples)).astype(np.float64)  # (N, R)
     if scores.shape != (samples.n_rows, located.shape[1]):
         raise ValueError(
             f"model.scores gave shape {scores.shape}, expected ({samples.n_rows}, "
-            f"{located.shape[1]}): one score a row and head, packed."
+            f"{located.shape[1]}): one score per row and head, packed."
         )
-    scores = scores / (1.0 if temperature is None else temperature)
     own = rows is None
     packed, group = row_groups(samples, located if own else rows, distinct=not own)
     found = located + samples.offsets[:-1, None]  # (n, R) packed
     classes, background = group_moments(samples, packed, group)
     agreement = np.mean(found[:, :, None] == packed[:, None, :], axis=0)  # (R, s)
-    pairs = np.array(linear_sum_assignment(-agreement)).T
-    p_max, heads = int(samples.lengths.max()), []
-    for r, k in pairs if not own else [(r, r) for r in range(located.shape[1])]:
-        error = float("nan") if own else float(np.mean(found[:, r] != packed[:, k]))
-        evidence = score_evidence(samples, scores[:, r], packed[:, k], group)
-        labelled = (int(r), int(k), classes[k], background, error, "fitted model")
-        heads.append(_report(evidence, *labelled, p_max, eta, epsilon))
-    return Diagnosis(tuple(heads))
-
-
-def _report(
-    evidence: Evidence,
-    head: int,
-    signal_class: int,
-    active: Moments,
-    background: Moments,
-    error: float,
-    source: str,
-    p_max: int,
-    eta: float,
-    epsilon: float,
-) -> HeadDiagnosis:
-    radius = evidence.radius(eta)
-    return HeadDiagnosis(
-        head=head,
-        signal_class=signal_class,
-        active=active,
-        background=background,
-        gap=evidence.gap,
-        gap_se=evidence.gap_se,
-        radius=radius,
-        guarantee=localization_guarantee(evidence.gap, radius, p_max, epsilon, eta),
-        bound=evidence.bound(),
-        empirical_error=error,
-        softmax_error=evidence.softmax_error,
-        source=source,
-        active_scores=evidence.active,
-        background_scores=evidence.background,
+    pairs = np.array(linear_sum_assignment(-agreement)).T.tolist()
+    if own:
+        pairs = [(r, r) for r in range(located.shape[1])]
+    scores = scores / temperature
+    return Diagnosis(
+        tuple(
+            HeadDiagnosis(
+                head=r,
+                signal_class=k,
+                active=classes[k],
+                background=background,
+                empirical_error=np.nan if own else float(np.mean(found[:, r] != packed[:, k])),
+                source="fitted model",
+                **_score_facts(samples, scores[:, r], packed[:, k], group, eta, epsilon),
+            )
+            for r, k in pairs
+        )
     )
 
 
-def _temperature(gap: float, radius: float, p_max: int, epsilon: float) -> float:
-    """Warm temperature at which the lemma holds, or else at which expected scores suffice."""
-    threshold = max(sufficient_gap(0.0, p_max, epsilon, sharp=True), 1.0)  # log((p_max − 1)/ε)
-    margin = gap - 2 * radius if gap > 2 * radius else abs(gap)
+def _score_facts(
+    samples: RaggedRows,
+    scores: np.ndarray,
+    active: np.ndarray,
+    group: np.ndarray,
+    eta: float,
+    epsilon: float,
+) -> dict[str, Any]:
+    """Return what the packed scores (N,) of one head show, as fields of a `HeadDiagnosis`.
+
+    ``active`` (n,) are the packed positions of the head's active rows, which count as a class of
+    their own; ``group`` (N,) is the class of every row, 0 for background.
+    """
+    own = int(group.max()) + 1
+    group = group.copy()
+    group[active] = own
+    counts = np.bincount(group)  # (own + 1,)
+    present = np.flatnonzero(counts)
+    means = np.bincount(group, weights=scores) / np.maximum(counts, 1)
+    centred = scores - means[group]  # (N,)
+    spread = np.bincount(group, weights=centred**2) / np.maximum(counts - 1, 1)
+    rivals = present[present != own]
+    if len(rivals) == 0:
+        raise ValueError("every sample has one row: there is nothing to tell the active row from.")
+    rival = rivals[np.argmax(means[rivals])]
+    gap = float(means[own] - means[rival])
+    deviations = np.maximum.reduceat(np.abs(centred), samples.offsets[:-1])  # (n,)
+    n, order = len(deviations), int(np.ceil((len(deviations) + 1) * (1 - eta)))
+    # A fresh sample exceeds it with probability at most η; infinite if n is too small for this η.
+    radius = float(np.sort(deviations)[order - 1]) if order <= n else float("inf")
+    p_max = int(samples.lengths.max())
+    return {
+        "gap": gap,
+        "gap_se": float(np.sqrt(spread[own] / counts[own] + spread[rival] / counts[rival])),
+        "radius": radius,
+        "guarantee": localization_guarantee(gap, radius, p_max, epsilon, eta),
+        "bound": float((1 + np.sum(deviations >= gap / 2)) / (n + 1)) if gap > 0 else 1.0,
+        "softmax_error": _softmax_error(samples, scores, active),
+        "active_scores": scores[active],
+        "background_scores": scores[group == 0],
+    }
+
+
+def _softmax_error(samples: RaggedRows, scores: np.ndarray, active: np.ndarray) -> float:
+    """Return the mean over samples of ‖κ − e_{j*}‖_∞."""
+    starts = samples.offsets[:-1]
+    top = np.maximum.reduceat(scores, starts)  # (n,)
+    weights = np.exp(scores - np.repeat(top, samples.lengths))  # (N,)
+    total = np.add.reduceat(weights, starts)
+    # The active weight's distance from one is the sum of all others, so it is the largest entry.
+    return float(np.mean(1 - weights[active] / total))
+
+
+def _temperature(unit: LocalizationGuarantee, p_max: int) -> float:
+    """Return a warm temperature at which the lemma holds, or else expected scores suffice."""
+    threshold = max(sufficient_gap(0.0, p_max, unit.epsilon, sharp=True), 1.0)  # log((p − 1)/ε)
+    margin = unit.gap - 2 * unit.radius if unit.gap > 2 * unit.radius else abs(unit.gap)
     # A quarter colder, so that the gap is met with room to spare.
     return margin / (1.25 * threshold) if margin > 0 else 1.0
 
 
 def _split(n: int, test_fraction: float, seed: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the samples to build the matrices on, and those to judge them on."""
     if not 0 <= test_fraction < 1:
         raise ValueError(f"test_fraction must lie in [0, 1), got {test_fraction}.")
     everyone = np.arange(n)

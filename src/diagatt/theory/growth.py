@@ -1,4 +1,4 @@
-"""Growth conditions: may d, s and p_max be this large with n samples? (S3.6)"""
+"""Growth conditions: whether d, s and p_max may be this large with n samples (S3.6)."""
 
 from __future__ import annotations
 
@@ -9,26 +9,16 @@ import numpy as np
 
 from diagatt.theory.risk import BalancedRates, balanced_rates, excess_risk_rate, parameter_count
 
-__all__ = ["Condition", "GrowthReport", "growth_conditions"]
-
 
 @dataclass(frozen=True)
 class Condition:
-    """One requirement ``left ≤ right``.
-
-    Attributes
-    ----------
-    name : str
-    formula : str
-    left, right : float
-    illustrative : bool
-        An example the paper gives of a regime that works, not a requirement of its theorem.
-    """
+    """One requirement ``left ≤ right``."""
 
     name: str
     formula: str
     left: float
     right: float
+    #: Whether it is an example the paper gives of a regime that works, not a requirement.
     illustrative: bool = False
 
     @property
@@ -43,17 +33,10 @@ class Condition:
 
 @dataclass(frozen=True)
 class GrowthReport:
-    """All growth conditions at one (n, d, s, p_max).
-
-    Attributes
-    ----------
-    conditions : tuple of Condition
-    rates : BalancedRates
-        The ε_n and η_n the conditions were evaluated at.
-    """
+    """All growth conditions at one (n, d, s, p_max)."""
 
     conditions: tuple[Condition, ...]
-    rates: BalancedRates
+    rates: BalancedRates  #: The ε_n and η_n at which the conditions were evaluated.
 
     @property
     def holds(self) -> bool:
@@ -113,12 +96,11 @@ def growth_conditions(
     (True, True)
     """
     rates = balanced_rates(n, d, s, p_max, q)
-    setting = (n, d, s, p_max)
-    rank = s + 1 if mean_rank is None else mean_rank
     unit_gap = (d // s) * g_gamma
-    found = [*_estimation(setting, q, rates, tolerance), *_selection(setting, rates, c)]
+    rank = s + 1 if mean_rank is None else mean_rank
     threshold = 2 * float(np.log(max(p_max - 1, 1) / rates.epsilon))
-    found += [
+    found = [
+        *_orders(n, d, s, p_max, q, rates, c, tolerance),
         Condition("dimension", "d* ≤ d − rank(Z_k)", d // s, d - rank),
         Condition("one direction", "1 ≤ d*", 1, d // s),
         Condition("softmax", "2 log((p_max − 1)/ε_n) ≤ d* g/τ", threshold, unit_gap / tau),
@@ -134,26 +116,19 @@ def growth_conditions(
     return GrowthReport(tuple(found), rates)
 
 
-def _estimation(
-    setting: tuple[int, int, int, int], q: int | None, rates: BalancedRates, tolerance: float
+def _orders(
+    n: int, d: int, s: int, p: int, q: int | None, rates: BalancedRates, c: float, tolerance: float
 ) -> Iterator[Condition]:
-    n, d, s, p_max = setting
+    """Yield the conditions that the paper states as orders."""
     D = parameter_count(d, s, q)
     yield Condition("estimation", "D log n / n = o(1)", D * float(np.log(n)) / n, tolerance)
-    risk = excess_risk_rate(n, d, s, p_max, epsilon=rates.epsilon, eta=rates.eta, q=q)
-    terms = "s²d{(d + log p)ε² + η(d + log(p/η))} = o(1)"
-    yield Condition("localization", terms, risk.inexact + risk.missed, tolerance)
+    risk = excess_risk_rate(n, d, s, p, epsilon=rates.epsilon, eta=rates.eta, q=q)
+    formula = "s²d{(d + log p)ε² + η(d + log(p/η))} = o(1)"
+    yield Condition("localization", formula, risk.inexact + risk.missed, tolerance)
     upper = float(np.sqrt(n / s) / np.log(n))
     yield Condition("features", "d ≤ √(n/s)/log n", d, upper, illustrative=True)
-
-
-def _selection(
-    setting: tuple[int, int, int, int], rates: BalancedRates, c: float
-) -> Iterator[Condition]:
-    n, d, s, p = setting
-    yield Condition(
-        "fluctuation", "c log(s p/η_n) ≤ d/s", c * float(np.log(s * p / rates.eta)), d / s
-    )
+    spread = c * float(np.log(s * p / rates.eta))
+    yield Condition("fluctuation", "c log(s p/η_n) ≤ d/s", spread, d / s)
     tail = np.log(s**3 * p * d * rates.h_n / rates.a_n)
     blur = np.log(p * s * np.sqrt(d * rates.ell_n / rates.a_n))
     formula = "c max{log(s³pdh/a), log(ps√(dℓ/a))} ≤ d/s"
@@ -162,4 +137,4 @@ def _selection(
     # envelope is the first part of joint selection, solved for p, so c divides here.
     log_rows = d / (c * s) - 2.5 * np.log(s) - np.log(d) + 0.5 * np.log(np.log(n) / n)
     formula = "log p ≤ d/(cs) − log(s^{5/2} d) + ½ log(log n/n)"
-    yield Condition("rows", formula, float(np.log(float(p))), float(log_rows), True)
+    yield Condition("rows", formula, float(np.log(float(p))), float(log_rows), illustrative=True)

@@ -1,4 +1,4 @@
-"""First two moments of a row, and everything a quadratic score does to them.
+"""First two moments of a row, given or estimated, and what a quadratic score does to them.
 
 The theory never asks for a distribution: an expected score depends on a mean and a covariance
 only, through the quadratic-score identity ``E xᵀWx = tr(WΣ) + μᵀWμ``.
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Moments", "envelope", "expected_score", "score_gap", "score_variance"]
+from diagatt.ragged import RaggedRows
 
 
 @dataclass(frozen=True)
@@ -69,23 +69,19 @@ class Moments:
 
     @property
     def n_features(self) -> int:
-        """Features of a row, the paper's d."""
+        """Number of features of a row, the paper's d."""
         return len(self.mean)
 
     @property
     def second_moment(self) -> np.ndarray:
-        """M = E xxᵀ = Σ + μμᵀ, (d, d)."""
+        """Second moment M = E xxᵀ = Σ + μμᵀ, (d, d)."""
         return self.covariance + np.outer(self.mean, self.mean)
 
 
 def expected_score(W: Any, row: Moments) -> float:
-    """Quadratic-score identity (S2.1): ``E xᵀWx = tr(WΣ) + μᵀWμ``, for any distribution.
+    """Return ``E xᵀWx = tr(WΣ) + μᵀWμ`` by the quadratic-score identity (S2.1).
 
-    Parameters
-    ----------
-    W : array of shape (d, d)
-        Query-key matrix, the temperature already inside.
-    row : Moments
+    It holds for any distribution of the row. The temperature is already inside W (d, d).
 
     Examples
     --------
@@ -97,7 +93,7 @@ def expected_score(W: Any, row: Moments) -> float:
 
 
 def score_gap(W: Any, active: Moments, competitors: Sequence[Moments]) -> float:
-    """Score gap of Assumption "score separability", verified directly.
+    """Return the score gap of Assumption "score separability", computed directly.
 
     ``δ = E_active xᵀWx − max_f E_f xᵀWx`` over every kind of competing row: inactive rows of
     differing distributions, or rows of the other signal classes. W separates when δ > 0.
@@ -114,7 +110,7 @@ def score_gap(W: Any, active: Moments, competitors: Sequence[Moments]) -> float:
 
 
 def score_variance(W: Any, row: Moments, excess_kurtosis: float = 0.0) -> float:
-    """Variance of a score of ``x = μ + Σ^{1/2} ξ`` with independent symmetric entries ξ.
+    """Return the variance of a score of ``x = μ + Σ^{1/2} ξ`` with independent symmetric entries ξ.
 
     ``Var = 2 tr(AA) + 4 μᵀWΣWμ + κ Σ_i A_ii²`` with ``A = Σ^{1/2} W Σ^{1/2}``, W symmetrized, and
     κ the excess kurtosis of the entries of ξ: 0 for Gaussian rows, 6/(ν − 4) for Student t.
@@ -124,14 +120,18 @@ def score_variance(W: Any, row: Moments, excess_kurtosis: float = 0.0) -> float:
     >>> score_variance(np.eye(3), Moments(np.zeros(3), np.eye(3)))
     6.0
     """
+    A, pulled = standardized_score(W, row)
+    diagonal = excess_kurtosis * np.sum(np.diag(A) ** 2)
+    return float(2 * np.sum(A**2) + 4 * pulled @ pulled + diagonal)
+
+
+def standardized_score(W: Any, row: Moments) -> tuple[np.ndarray, np.ndarray]:
+    """Return ``A = Σ^{1/2}WΣ^{1/2}`` (d, d) and ``Σ^{1/2}Wμ`` (d,), with W symmetrized."""
     weight = np.asarray(W, dtype=np.float64)
     weight = (weight + weight.T) / 2
     values, vectors = np.linalg.eigh(row.covariance)
     root = vectors * np.sqrt(np.clip(values, 0.0, None)) @ vectors.T  # (d, d) Σ^{1/2}
-    A = root @ weight @ root  # (d, d)
-    pulled = root @ (weight @ row.mean)  # (d,)
-    diagonal = excess_kurtosis * np.sum(np.diag(A) ** 2)
-    return float(2 * np.sum(A**2) + 4 * pulled @ pulled + diagonal)
+    return root @ weight @ root, root @ (weight @ row.mean)
 
 
 def envelope(matrices: Sequence[Any]) -> np.ndarray:
@@ -154,8 +154,8 @@ def envelope(matrices: Sequence[Any]) -> np.ndarray:
     return upper
 
 
-def covariance_contrast(row: Moments, covariance: np.ndarray, what: str = "rows") -> np.ndarray:
-    """Δ = Σ − covariance, (d, d), after checking that both have the same features."""
+def covariance_contrast(row: Moments, covariance: np.ndarray, what: str) -> np.ndarray:
+    """Return Δ = Σ − covariance, (d, d), after checking that both have the same features."""
     if row.covariance.shape != covariance.shape:
         raise ValueError(
             f"{what} have {row.n_features} features, the background has {len(covariance)}."
@@ -179,3 +179,78 @@ def symmetric(matrix: Any, what: str) -> np.ndarray:
     if np.abs(array - array.T).max(initial=0.0) > 1e-8 * np.abs(array).max(initial=1e-300):
         raise ValueError(f"{what} is not symmetric: pass (A + A.T) / 2 if it should be.")
     return (array + array.T) / 2
+
+
+# ------------------------------------------------------------------ moments of labelled rows
+
+
+def class_moments(X: Any, rows: Any) -> tuple[list[Moments], Moments]:
+    """Estimate the moments of every signal class and of the background.
+
+    Parameters
+    ----------
+    X : RaggedRows or anything it can be made from
+    rows : int array of shape (n, s) or (n,)
+        Position, within sample i, of the row of signal class k.
+
+    Returns
+    -------
+    classes : list of Moments
+        One per column of ``rows``.
+    background : Moments
+        Moments of all rows that belong to no class.
+
+    Examples
+    --------
+    >>> X = RaggedRows.from_samples([[[5.0], [0.0], [2.0]], [[2.0], [7.0]]])
+    >>> classes, background = class_moments(X, [0, 1])
+    >>> classes[0].mean, background.covariance
+    (array([6.]), array([[1.33333333]]))
+    """
+    samples = RaggedRows.coerce(X)
+    return group_moments(samples, *row_groups(samples, rows))
+
+
+def group_moments(
+    samples: RaggedRows, packed: np.ndarray, group: np.ndarray
+) -> tuple[list[Moments], Moments]:
+    """Estimate moments from packed positions (n, s) of active rows and every row's group (N,)."""
+    if np.sum(group == 0) < 2:
+        raise ValueError("fewer than 2 background rows: every row is labelled as active.")
+    if len(packed) < 2:
+        raise ValueError("moments of the active rows need at least 2 samples.")
+    classes = [Moments.from_rows(samples.values[packed[:, k]]) for k in range(packed.shape[1])]
+    return classes, Moments.from_rows(samples.values[group == 0])
+
+
+def row_groups(
+    samples: RaggedRows, rows: Any, distinct: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return packed positions (n, s) of the labelled rows, and the group (N,) of every row.
+
+    Group 0 is background, group k + 1 is signal class k. ``distinct`` refuses two classes on one
+    row, which true labels never have but the heads of a model may.
+    """
+    labels = np.asarray(rows)
+    labels = labels[:, None] if labels.ndim == 1 else labels
+    if labels.ndim != 2 or len(labels) != len(samples) or labels.dtype.kind not in "iu":
+        raise ValueError(
+            f"rows must be integers of shape ({len(samples)}, s), one line per sample; "
+            f"got shape {np.shape(rows)} and type {labels.dtype}."
+        )
+    wrong = np.argwhere((labels < 0) | (labels >= samples.lengths[:, None]))
+    if len(wrong):
+        i, k = wrong[0]
+        raise ValueError(
+            f"sample {i} has {samples.lengths[i]} rows, but rows[{i}, {k}] = {labels[i, k]}."
+        )
+    ordered = np.sort(labels, axis=1)
+    twice = np.flatnonzero(np.any(ordered[:, 1:] == ordered[:, :-1], axis=1))
+    if distinct and len(twice):
+        raise ValueError(
+            f"sample {twice[0]} labels one row with two classes: rows must differ within a sample."
+        )
+    packed = labels + samples.offsets[:-1, None]  # (n, s)
+    group = np.zeros(samples.n_rows, dtype=np.int64)  # (N,)
+    group[packed] = np.arange(1, labels.shape[1] + 1)
+    return packed, group

@@ -3,26 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
-from diagatt.theory.moments import Moments, symmetric
-from diagatt.theory.multi_construct import DStar, separate_heads
-from diagatt.theory.separation import MultiHeadSeparation
-from diagatt.theory.whitening import orthonormal
+from diagatt.theory.moments import Moments, covariance_contrast, positive_part, symmetric
+from diagatt.theory.separators import SeparatingMatrix, from_factor
+from diagatt.theory.whitening import SeparationError, orthonormal, whiten_and_project
 
-__all__ = [
-    "multi_head_envelope_separators",
-    "multi_head_separators",
-    "multi_head_subspace_separators",
-]
+DStar = int | Literal["best"] | None
+# The overlap condition is strict: an average of one up to rounding does not meet it.
+OVERLAP_LIMIT = 1 - 1e-10
+
+
+@dataclass(frozen=True)
+class HeadSeparation(SeparatingMatrix):
+    """One head of a multi-head construction."""
+
+    background_gap: float  #: δ_k⁽⁰⁾ over the inactive rows: d*/τ.
+    background_exact: bool  #: Whether ``background_gap`` is exact or a lower bound.
+    signal_gap_bound: float  #: Lower bound d*(1 − γ̄_k*)/τ of the gap over every other class.
+    signal_gap: float  #: The gap over the strongest other class itself, from its moments.
+    gamma_bar: float  #: γ̄_k*, the average of the d* selected interference eigenvalues.
+    d_star: int  #: Number of directions kept, d*.
+    d_k: int  #: Number of directions available, dimension minus rank(Z_k).
+
+
+@dataclass(frozen=True)
+class MultiHeadSeparation:
+    """One separating matrix per signal class, as a tuple of `HeadSeparation` in ``heads``."""
+
+    heads: tuple[HeadSeparation, ...]
+
+    @property
+    def W(self) -> np.ndarray:
+        """All query-key matrices, (s, d, d)."""
+        return np.stack([head.W for head in self.heads])
+
+    @property
+    def gap(self) -> float:
+        """Guaranteed smallest gap over heads and competitors, a lower bound of δ_min."""
+        return min(head.gap for head in self.heads)
+
+    @property
+    def gamma_max(self) -> float:
+        """γ̄_max*, the largest average interference."""
+        return max(head.gamma_bar for head in self.heads)
+
+    @property
+    def lambda_min(self) -> float:
+        """λ_Δ, the smallest eigenvalue of all contrasts."""
+        return min(head.lambda_min for head in self.heads)
+
+    @property
+    def operator_norm(self) -> float:
+        """Largest operator norm of the heads, which the class radius R₂ must reach."""
+        return max(head.operator_norm for head in self.heads)
 
 
 def multi_head_separators(
     classes: Sequence[Moments], background: Moments, tau: float = 1.0, d_star: DStar = None
 ) -> MultiHeadSeparation:
-    """Theorem "A covariance-based sufficient multi-head construction" (prop2).
+    """Build the matrices of Theorem "… sufficient multi-head construction" (prop2).
 
     For head k, with ``Δ_k = Σ_k − Σ₀ ≻ 0``, ``Z_k = Δ_k^{-1/2}[μ₀, …, μ_s]``, ``D_k = Σ_{ℓ≠k} Δ_ℓ``
     and Γ_k the eigenvectors of the d* smallest positive eigenvalues, of average γ̄_k*, of
@@ -39,9 +82,9 @@ def multi_head_separators(
     tau : float
         Temperature τ > 0.
     d_star : int, "best" or None
-        Directions a head keeps. None is the theorem's ⌊d/s⌋. "best" keeps, in each head, every
-        direction whose interference eigenvalue is below one, which makes the lower bound
-        ``Σ_q (1 − γ_q)/τ`` as large as it can be.
+        Number of directions that a head keeps. None is the theorem's ⌊d/s⌋. "best" keeps, in each
+        head, every direction whose interference eigenvalue is below one, which makes the lower
+        bound ``Σ_q (1 − γ_q)/τ`` as large as it can be.
 
     Raises
     ------
@@ -56,15 +99,13 @@ def multi_head_separators(
     >>> found.heads[0].background_gap, round(found.heads[0].signal_gap_bound, 12)
     (2.0, 1.75)
     """
-    return separate_heads(
+    return _separate_heads(
         classes,
         background.covariance,
         np.array([background.mean]),
-        [None] * len(classes),
-        tau,
-        d_star,
+        tau=tau,
+        d_star=d_star,
         theorem="prop2: covariance-based multi-head construction",
-        background_exact=True,
     )
 
 
@@ -75,7 +116,7 @@ def multi_head_envelope_separators(
     tau: float = 1.0,
     d_star: DStar = None,
 ) -> MultiHeadSeparation:
-    """Multi-head construction with heterogeneous backgrounds (S2.2).
+    """Build the matrices of several heads with heterogeneous backgrounds (S2.2).
 
     With ``Σ₀(f) ⪯ Σ̄₀`` for every background distribution f, ``Δ_k = Σ_k − Σ̄₀ ≻ 0`` and Z_k built
     from the signal means and the background means, the matrices of Theorem prop2 have
@@ -98,13 +139,12 @@ def multi_head_envelope_separators(
     >>> found.heads[0].background_gap, found.heads[0].background_exact
     (1.0, False)
     """
-    return separate_heads(
+    return _separate_heads(
         classes,
         symmetric(covariance_envelope, "covariance_envelope"),
         np.reshape(np.asarray(background_means, dtype=np.float64), (-1, classes[0].n_features)),
-        [None] * len(classes),
-        tau,
-        d_star,
+        tau=tau,
+        d_star=d_star,
         theorem="S2.2: multi-head construction, heterogeneous backgrounds",
         background_exact=False,
     )
@@ -117,7 +157,7 @@ def multi_head_subspace_separators(
     tau: float = 1.0,
     d_star: DStar = None,
 ) -> MultiHeadSeparation:
-    """Head-specific informative subspaces (S2.3, eq. multi-informative-weight).
+    """Build matrices on head-specific informative subspaces (S2.3, eq. multi-informative-weight).
 
     With U_k an orthonormal basis of head k's subspace and ``U_kᵀΔ_kU_k ≻ 0``, Theorem prop2 is
     carried out on moments compressed by U_k and lifted back: W_k annihilates all means, has rank
@@ -128,7 +168,7 @@ def multi_head_subspace_separators(
     classes, background, tau
         As in :func:`multi_head_separators`.
     bases : sequence of (d, m_k) arrays or None
-        One a head; None keeps the whole space.
+        One per head; None keeps the whole space.
     d_star : int, "best" or None
         None is ⌊d/s⌋, or all available directions where there are fewer.
 
@@ -150,16 +190,143 @@ def multi_head_subspace_separators(
     (1.0, 1)
     """
     if len(bases) != len(classes):
-        raise ValueError(f"{len(bases)} bases for {len(classes)} classes: give one a head.")
+        raise ValueError(f"{len(bases)} bases for {len(classes)} classes: give one per head.")
     d = background.n_features
-    return separate_heads(
+    return _separate_heads(
         classes,
         background.covariance,
         np.array([background.mean]),
         [None if U is None else orthonormal(U, d) for U in bases],
-        tau,
-        d_star,
+        tau=tau,
+        d_star=d_star,
         theorem="S2.3: head-specific informative subspaces",
-        background_exact=True,
         shorten=True,
+    )
+
+
+def _separate_heads(
+    classes: Sequence[Moments],
+    covariance: np.ndarray,
+    background_means: np.ndarray,
+    bases: Sequence[np.ndarray | None] | None = None,
+    **settings: Any,
+) -> MultiHeadSeparation:
+    """Build all heads against one background covariance (d, d) and background means (f, d)."""
+    s, d = len(classes), len(covariance)
+    if s < 2:
+        raise ValueError(f"{s} signal class: use single_head_separator for one class.")
+    deltas = [
+        covariance_contrast(c, covariance, f"rows of class {k}") for k, c in enumerate(classes)
+    ]
+    means = np.column_stack([*background_means, *(c.mean for c in classes)])  # (d, k)
+    return MultiHeadSeparation(
+        tuple(
+            separate_head(k, deltas, means, basis=U, default=d // s, **settings)
+            for k, U in enumerate(bases or [None] * s)
+        )
+    )
+
+
+def separate_head(
+    k: int,
+    deltas: Sequence[np.ndarray],
+    means: np.ndarray,
+    *,
+    theorem: str,
+    basis: np.ndarray | None = None,
+    tau: float = 1.0,
+    d_star: DStar = "best",
+    default: int = 1,
+    shorten: bool = False,
+    background_exact: bool = True,
+) -> HeadSeparation:
+    """Build head k from the contrasts of all classes and all means (d, k).
+
+    It keeps the d* directions in which the other classes disturb it least; ``d_star=None`` is
+    `default`, or with `shorten` as many of those as there are.
+    """
+    root, lambda_min, kept, mean_rank = whiten_and_project(
+        deltas[k], means, tau=tau, basis=basis, name=f"Δ_{k + 1} = Σ_{k + 1} − Σ₀", head=k
+    )
+    lift = root if basis is None else basis @ root  # (d, m)
+    others = [delta for j, delta in enumerate(deltas) if j != k]
+    interference = kept.T @ _interference(others, basis, root) @ kept
+    values, vectors = np.linalg.eigh(interference)  # (d_k,)
+    if d_star is None and shorten:
+        d_star = min(max(default, 1), len(values))
+    size = _directions(default if d_star is None else d_star, values, k)
+    gamma_bar = float(values[:size].mean())
+    if gamma_bar >= OVERLAP_LIMIT:
+        raise _overlap_refusal(gamma_bar, values, size, k)
+    L = lift @ kept @ vectors[:, :size] / np.sqrt(tau)  # (d, d*)
+    bound = size * (1 - gamma_bar) / tau
+    overlap = max(float(np.sum((L.T @ delta) * L.T)) for delta in others)  # tr(W_k Δ_ℓ)
+    return HeadSeparation(
+        gap=min(size / tau, bound),
+        exact=False,
+        mean_rank=mean_rank,
+        theorem=theorem,
+        background_gap=size / tau,
+        background_exact=background_exact,
+        signal_gap_bound=bound,
+        signal_gap=size / tau - overlap,
+        gamma_bar=gamma_bar,
+        d_star=size,
+        d_k=len(values),
+        **from_factor(L, tau, lambda_min),
+    )
+
+
+def _interference(
+    others: list[np.ndarray], basis: np.ndarray | None, root: np.ndarray
+) -> np.ndarray:
+    """Return the whitened interference ``T_k = Δ_k^{-1/2} D_k Δ_k^{-1/2}``, (m, m)."""
+    if basis is not None:
+        others = [basis.T @ delta @ basis for delta in others]
+    # The proof uses Δ_ℓ ⪯ D_k, true only if every summand is positive semidefinite; one summand
+    # alone is D_k itself and needs nothing.
+    if len(others) > 1:
+        others = [
+            delta if np.linalg.eigvalsh(delta)[0] >= 0 else positive_part(delta) for delta in others
+        ]
+    T = root @ np.sum(others, axis=0) @ root
+    return (T + T.T) / 2
+
+
+def _directions(d_star: int | Literal["best"], values: np.ndarray, k: int) -> int:
+    """Return how many of the directions with these interference eigenvalues head k keeps."""
+    if d_star == "best":
+        return max(1, int(np.sum(values < OVERLAP_LIMIT)))
+    size, available = int(d_star), len(values)
+    if size < 1:
+        raise SeparationError(
+            f"d* = ⌊d/s⌋ = {size} for head {k}: there are more classes than features.",
+            condition="d* ≥ 1",
+            value=float(size),
+            head=k,
+        )
+    if size > available:
+        raise SeparationError(
+            f"d* = {size} exceeds d_k = {available}, the directions left to head {k} once the "
+            "means are projected away: ask for a smaller d_star, or d_star='best'.",
+            condition="d* ≤ d_k",
+            value=float(available),
+            head=k,
+        )
+    return size
+
+
+def _overlap_refusal(gamma: float, values: np.ndarray, size: int, k: int) -> SeparationError:
+    good = int(np.sum(values < OVERLAP_LIMIT))
+    advice = (
+        f"d_star='best' would keep the {good} directions with interference below one"
+        if good
+        else "no direction has interference below one: the other classes cover this one"
+    )
+    return SeparationError(
+        f"γ̄* = {gamma:.6g} ≥ 1 for head {k}: in its {size} least disturbed directions the other "
+        f"classes together vary as much as the target; {advice}.",
+        condition="γ̄* < 1",
+        value=gamma,
+        head=k,
     )

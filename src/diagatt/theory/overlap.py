@@ -1,4 +1,7 @@
-"""Spectral overlap: how much other signal classes disturb a head (prop2 and supplement S4)."""
+"""Spectral overlap: how much other signal classes disturb a head (prop2 and supplement S4).
+
+Two families of excess covariances have an overlap that is known in closed form (S4.1 to S4.5).
+"""
 
 from __future__ import annotations
 
@@ -8,53 +11,27 @@ from typing import Any
 
 import numpy as np
 
-from diagatt.theory.construct import whiten_and_project
 from diagatt.theory.moments import Moments, symmetric
-from diagatt.theory.multi_construct import OVERLAP_LIMIT
-
-__all__ = [
-    "HeadOverlap",
-    "SpectralOverlap",
-    "contrast_overlap",
-    "interlacing_bounds",
-    "spectral_overlap",
-]
+from diagatt.theory.multi_head import OVERLAP_LIMIT
+from diagatt.theory.whitening import whiten_and_project
 
 
 @dataclass(frozen=True)
 class HeadOverlap:
-    """Interference seen by one head.
+    """Interference seen by one head."""
 
-    Attributes
-    ----------
-    gamma_bar : float
-        γ̄_k*, the average of the d* smallest eigenvalues after the means are projected away.
-    gamma_pre : float
-        The same average before the projection.
-    lower, upper : float
-        Interlacing bounds of γ̄_k*: ``lower`` is ``gamma_pre``.
-    eigenvalues : ndarray of shape (d_k,)
-        Projected spectrum, ascending.
-    d_star, mean_rank : int
-    """
-
-    gamma_bar: float
-    gamma_pre: float
-    lower: float
-    upper: float
-    eigenvalues: np.ndarray
+    gamma_bar: float  #: γ̄_k*, the average of the d* smallest eigenvalues of ``eigenvalues``.
+    gamma_pre: float  #: The same average before the means are projected away.
+    lower: float  #: Interlacing bound γ̄_k* ≥ ``lower``, which is ``gamma_pre``.
+    upper: float  #: Interlacing bound γ̄_k* ≤ ``upper``.
+    eigenvalues: np.ndarray  #: (d_k,), the projected spectrum, ascending.
     d_star: int
     mean_rank: int
 
 
 @dataclass(frozen=True)
 class SpectralOverlap:
-    """Interference seen by every head.
-
-    Attributes
-    ----------
-    heads : tuple of HeadOverlap
-    """
+    """Interference seen by every head, as a tuple of `HeadOverlap` in ``heads``."""
 
     heads: tuple[HeadOverlap, ...]
 
@@ -77,7 +54,7 @@ class SpectralOverlap:
 def spectral_overlap(
     classes: Sequence[Moments], background: Moments, d_star: int | None = None
 ) -> SpectralOverlap:
-    """γ̄_k* of Theorem prop2 for every head, from moments; never refuses because of γ̄* ≥ 1.
+    """Return γ̄_k* of Theorem prop2 for every head, from moments, even where γ̄* ≥ 1.
 
     Parameters
     ----------
@@ -102,7 +79,7 @@ def spectral_overlap(
 def contrast_overlap(
     deltas: Sequence[Any], means: Any = None, d_star: int | None = None
 ) -> SpectralOverlap:
-    """γ̄_k* from the excess covariances Δ_k themselves.
+    """Return γ̄_k* for every head, from the excess covariances Δ_k themselves.
 
     ``T_k = Δ_k^{-1/2} (Σ_{ℓ≠k} Δ_ℓ) Δ_k^{-1/2}``, compressed to the complement of
     ``Z_k = Δ_k^{-1/2}[means]``; the d* smallest eigenvalues are averaged.
@@ -112,7 +89,7 @@ def contrast_overlap(
     deltas : sequence of (d, d) arrays
         Positive definite; at least two.
     means : array of shape (d, k), optional
-        Mean vectors to be annihilated, one a column.
+        Mean vectors to be annihilated, one per column.
     d_star : int, optional
         ⌊d/s⌋ by default.
 
@@ -131,16 +108,19 @@ def contrast_overlap(
     total = np.sum(contrasts, axis=0)
     heads = []
     for k, delta in enumerate(contrasts):
-        root, _, kept, q = whiten_and_project(delta, columns, 1.0, None, f"Δ_{k + 1}", k)
+        root, _, kept, q = whiten_and_project(delta, columns, name=f"Δ_{k + 1}", head=k)
         if not 1 <= size <= d - q:
             raise ValueError(f"d* = {size} is outside 1..{d - q}, the directions left to head {k}.")
         T = root @ (total - delta) @ root  # (d, d)
-        heads.append(_head(np.linalg.eigvalsh(T), np.linalg.eigvalsh(kept.T @ T @ kept), q, size))
+        lower, upper = interlacing_bounds(np.linalg.eigvalsh(T), q, size)
+        projected = np.linalg.eigvalsh(kept.T @ T @ kept)  # (d − q,)
+        gamma = float(projected[:size].mean())
+        heads.append(HeadOverlap(gamma, lower, lower, upper, projected, size, q))
     return SpectralOverlap(tuple(heads))
 
 
 def interlacing_bounds(spectrum: Any, q: int, d_star: int) -> tuple[float, float]:
-    """Cauchy interlacing (eq. projection-interlacing and -correction).
+    """Bound γ̄_k* by Cauchy interlacing (eq. projection-interlacing and -correction).
 
     With ζ₁ ≤ … ≤ ζ_d the spectrum before projection and q = rank Z_k,
     ``mean(ζ₁..ζ_{d*}) ≤ γ̄_k* ≤ mean(ζ_{1+q}..ζ_{d*+q})``.
@@ -156,7 +136,168 @@ def interlacing_bounds(spectrum: Any, q: int, d_star: int) -> tuple[float, float
     return float(zeta[:d_star].mean()), float(zeta[q : q + d_star].mean())
 
 
-def _head(before: np.ndarray, after: np.ndarray, q: int, d_star: int) -> HeadOverlap:
-    lower, upper = interlacing_bounds(before, q, d_star)
-    gamma = float(after[:d_star].mean())
-    return HeadOverlap(gamma, lower, lower, upper, after, d_star, q)
+# -------------------------------------------------------------------- the two closed families
+
+
+def analytic_family(d: int, s: int, a: float, b: float, seed: int | None = None) -> np.ndarray:
+    """Build the analytic sufficient family (S4.1): ``Δ_k = a P_k + b I`` on orthogonal subspaces.
+
+    The s subspaces have dimension d* = ⌊d/s⌋: coordinate blocks, or the same blocks in a random
+    orthonormal basis if a seed is given. The result has shape (s, d, d).
+
+    Examples
+    --------
+    >>> np.diag(analytic_family(d=4, s=2, a=3.0, b=1.0)[1])
+    array([1., 1., 4., 4.])
+    """
+    _check_positive(a=a, b=b)
+    _check_classes(d, s)
+    size = d // s
+    diagonals = np.full((s, d), float(b))
+    for k in range(s):
+        diagonals[k, k * size : (k + 1) * size] += a
+    return _in_basis(diagonals, seed)
+
+
+def analytic_overlap(s: int, a: float, b: float) -> float:
+    """Return γ̄_k* of the analytic family, ``(s − 1) b/(a + b)``, below one iff ``a > (s − 2) b``.
+
+    It holds for means whose whitened span is orthogonal to the class's own subspace (zero means,
+    for one), and a > (s − 2)b; otherwise the smallest eigenvalues lie elsewhere.
+
+    Examples
+    --------
+    >>> analytic_overlap(3, a=3.0, b=1.0)
+    0.5
+    """
+    _check_positive(a=a, b=b)
+    if a <= (s - 2) * b:
+        raise ValueError(f"a = {a} ≤ (s − 2) b = {(s - 2) * b}: the family's condition fails.")
+    return (s - 1) * b / (a + b)
+
+
+def shared_specific_family(
+    d: int, s: int, r_cs: int, c_sig: float = 1.0, c_eps: float = 0.01, seed: int | None = None
+) -> np.ndarray:
+    """Build the shared-and-class-specific family (S4.2).
+
+    ``Δ_k = c_sig (P_sh + P_k) + c_eps I`` with r = d/s enhanced directions per class, of which r_cs
+    are its own and r − r_cs are shared by all. Coordinates: shared, then s private blocks, then the
+    rest; or a random orthonormal basis if a seed is given. The result has shape (s, d, d).
+
+    Examples
+    --------
+    >>> np.diag(shared_specific_family(d=4, s=2, r_cs=1, c_eps=0.5)[1])
+    array([1.5, 0.5, 1.5, 0.5])
+    """
+    _check_positive(c_sig=c_sig, c_eps=c_eps)
+    diagonals = np.full((s, d), float(c_eps))
+    for k, (shared, own) in enumerate(_blocks(d, s, r_cs)):
+        diagonals[k, shared] += c_sig
+        diagonals[k, own] += c_sig
+    return _in_basis(diagonals, seed)
+
+
+def preprojection_average(
+    fraction: float, s: int, c_sig: float = 1.0, c_eps: float = 0.01
+) -> float:
+    """Return the average overlap before the means are projected away (eq. preprojection-average).
+
+    ``γ̄_pre = f (s − 1)c_eps/(c_sig + c_eps) + (1 − f)(s − 1)`` with f = r_cs/r.
+
+    Examples
+    --------
+    >>> [round(preprojection_average(1.0, s), 4) for s in (3, 5, 10)]
+    [0.0198, 0.0396, 0.0891]
+    """
+    return fraction * (s - 1) * c_eps / (c_sig + c_eps) + (1 - fraction) * (s - 1)
+
+
+def class_specific_cutoff(s: int, c_sig: float = 1.0, c_eps: float = 0.01) -> float:
+    """Return the fraction r_cs/r above which γ̄_pre < 1 (eq. class-specific-cutoff).
+
+    ``(s − 2)(c_sig + c_eps) / ((s − 1) c_sig)``.
+
+    Examples
+    --------
+    >>> [round(class_specific_cutoff(s), 4) for s in (3, 5, 10)]
+    [0.505, 0.7575, 0.8978]
+    """
+    return (s - 2) * (c_sig + c_eps) / ((s - 1) * c_sig)
+
+
+def shared_specific_spectrum(
+    means: Any, s: int, r_cs: int, k: int, c_sig: float = 1.0, c_eps: float = 0.01
+) -> np.ndarray:
+    """Return the projected interference spectrum of head k of the shared-and-class-specific family.
+
+    Same numbers as the dense computation in coordinates, in O(d (s + 1)²): T_k is a scalar on each
+    of three coordinate sets, so inside a set only the span of the whitened means matters. A QR step
+    squeezes every set to at most s + 1 directions; the others are eigenvectors as they stand. The
+    result (d − m,) is ascending.
+
+    Parameters
+    ----------
+    means : array of shape (d, m)
+        Raw mean vectors, one per column, linearly independent; d divisible by s.
+    s, r_cs, k, c_sig, c_eps
+        As in :func:`shared_specific_family`; k is the head.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> shared_specific_spectrum(rng.standard_normal((12, 2)), s=3, r_cs=0, k=0).round(12)
+    array([2., 2., 2., 2., 2., 2., 2., 2., 2., 2.])
+    """
+    columns = np.asarray(means, dtype=np.float64)
+    d, m = columns.shape
+    blocks = _blocks(d, s, r_cs)
+    shared, own = blocks[k]
+    enhanced = np.zeros(d, dtype=bool)
+    enhanced[shared], enhanced[own] = True, True
+    levels = np.full(d, s - 1.0)  # shared and remaining directions
+    levels[own] = (s - 1) * c_eps / (c_sig + c_eps)
+    for j, (_, other) in enumerate(blocks):
+        if j != k:
+            levels[other] = s - 1 + c_sig / c_eps
+    Z = columns / np.sqrt(c_eps + c_sig * enhanced)[:, None]  # (d, m) whitened
+    small, small_levels, untouched = [], [], []
+    for level in np.unique(levels):
+        R = np.linalg.qr(Z[levels == level], mode="r")  # (≤ m, m)
+        small.append(R)
+        small_levels.append(np.full(len(R), level))
+        untouched.append(np.full(int(np.sum(levels == level)) - len(R), level))
+    kept = np.linalg.qr(np.vstack(small), mode="complete")[0][:, m:]
+    moved = np.linalg.eigvalsh((kept.T * np.concatenate(small_levels)) @ kept)
+    return np.sort(np.concatenate([*untouched, moved]))
+
+
+def _blocks(d: int, s: int, r_cs: int) -> list[tuple[slice, slice]]:
+    """Return the coordinates of the shared block and of class k's own block, for every k."""
+    _check_classes(d, s)
+    r = d // s
+    if d % s or not 0 <= r_cs <= r:
+        raise ValueError(f"need d divisible by s and 0 ≤ r_cs ≤ d/s, got {d}, {s}, {r_cs}.")
+    shared = slice(0, r - r_cs)
+    starts = [r - r_cs + k * r_cs for k in range(s)]
+    return [(shared, slice(start, start + r_cs)) for start in starts]
+
+
+def _in_basis(diagonals: np.ndarray, seed: int | None) -> np.ndarray:
+    """Return diagonal matrices (s, d, d), in a random orthonormal basis if a seed is given."""
+    d = diagonals.shape[1]
+    if seed is None:
+        return diagonals[:, :, None] * np.eye(d)  # (s, d, d)
+    basis = np.linalg.qr(np.random.default_rng(seed).standard_normal((d, d)))[0]
+    return np.stack([(basis * row) @ basis.T for row in diagonals])
+
+
+def _check_classes(d: int, s: int) -> None:
+    if s < 2 or d < s:
+        raise ValueError(f"need at least two classes and one feature per class, got s={s}, d={d}.")
+
+
+def _check_positive(**constants: float) -> None:
+    for name, value in constants.items():
+        if not value > 0:
+            raise ValueError(f"{name} must be positive, got {value}.")

@@ -1,7 +1,7 @@
 """Excess prediction risk: Theorem "Excess prediction risk bound" and its balanced rates (4.3, S3).
 
-The theorem gives orders, not numbers. Constants are arguments, one by default: read the results as
-how terms compare and how they move, not as risks in the units of the response.
+The theorem gives orders, not numbers. Constants are arguments, one by default: the results say how
+terms compare and how they move; they are not risks in the units of the response.
 """
 
 from __future__ import annotations
@@ -10,18 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = [
-    "BalancedRates",
-    "ExcessRisk",
-    "balanced_rates",
-    "excess_risk_rate",
-    "parameter_count",
-    "samples_needed",
-]
-
 
 def parameter_count(d: int, s: int, q: int | None = None) -> int:
-    """Trainable dimension D (Section 4.3; low rank: S3.5).
+    """Return the trainable dimension D (Section 4.3; low rank: S3.5).
 
     ``D = sd + sd²``; with query-key matrices of rank at most q, ``D_low = sd + s q(2d − q)``.
 
@@ -37,30 +28,18 @@ def parameter_count(d: int, s: int, q: int | None = None) -> int:
 
 @dataclass(frozen=True)
 class BalancedRates:
-    """Localization accuracies that cost no more than estimation does (S3.4).
+    """Localization accuracies that cost no more than estimation does (S3.4)."""
 
-    Attributes
-    ----------
-    epsilon, eta : float
-        ε_n and η_n.
-    a_n : float
-        Estimation rate they are balanced with.
-    ell_n, h_n : float
-        ℓ_n = d + log p_max and h_n = d + log(e p_max s²d/a_n).
-    truncated : bool
-        Whether a cap at 1/2 was needed: n is too small for the balance.
-    """
-
-    epsilon: float
-    eta: float
-    a_n: float
-    ell_n: float
-    h_n: float
-    truncated: bool
+    epsilon: float  #: ε_n.
+    eta: float  #: η_n.
+    a_n: float  #: Estimation rate that they are balanced with.
+    ell_n: float  #: ℓ_n = d + log p_max.
+    h_n: float  #: h_n = d + log(e p_max s²d/a_n).
+    truncated: bool  #: Whether a cap at 1/2 was needed: n is too small for the balance.
 
 
 def balanced_rates(n: int, d: int, s: int, p_max: int, q: int | None = None) -> BalancedRates:
-    """Choices that balance localization with estimation (S3.4, "completion of the proof").
+    """Return ε_n and η_n that balance localization with estimation (S3.4, end of the proof).
 
     ``ε_n = min{½, (a_n/(s²dℓ_n))^{1/2}}`` and ``η_n = min{½, a_n/(2s²dh_n)}`` with
     ``a_n = √(sd² log n/n)``, or ``a_n = √(D_low log n/n)`` for rank-q query-key matrices. If ℓ_n
@@ -73,7 +52,8 @@ def balanced_rates(n: int, d: int, s: int, p_max: int, q: int | None = None) -> 
     >>> round(found.epsilon, 4), round(found.eta, 6), found.truncated
     (0.0123, 6e-05, False)
     """
-    _check(n, d, s, p_max)
+    if n < 2 or d < 1 or s < 1 or p_max < 1:
+        raise ValueError(f"need n ≥ 2 and d, s, p_max ≥ 1, got {n}, {d}, {s}, {p_max}.")
     size = s * d * d if q is None else parameter_count(d, s, q)
     a_n = float(np.sqrt(size * np.log(n) / n))
     ell_n = d + float(np.log(float(p_max)))
@@ -81,39 +61,20 @@ def balanced_rates(n: int, d: int, s: int, p_max: int, q: int | None = None) -> 
     epsilon = float(np.sqrt(a_n / (s**2 * d * ell_n)))
     # h_n may fall below one only when a_n is enormous; the cap then applies anyway.
     eta = a_n / (2 * s**2 * d * h_n) if h_n > 0 else np.inf
-    return BalancedRates(
-        epsilon=min(0.5, epsilon),
-        eta=min(0.5, eta),
-        a_n=a_n,
-        ell_n=ell_n,
-        h_n=h_n,
-        truncated=bool(epsilon > 0.5 or eta > 0.5),
-    )
+    truncated = bool(epsilon > 0.5 or eta > 0.5)
+    return BalancedRates(min(0.5, epsilon), min(0.5, eta), a_n, ell_n, h_n, truncated)
 
 
 @dataclass(frozen=True)
 class ExcessRisk:
-    """The three terms of the excess-risk bound.
+    """The three terms of the excess-risk bound."""
 
-    Attributes
-    ----------
-    estimation : float
-        √(D log n/n).
-    inexact : float
-        s²d(d + log p_max)ε²: weights that are almost, not quite, on the right row.
-    missed : float
-        s²d η(d + log(p_max/η)): samples in which the row is missed.
-    total : float
-    epsilon, eta : float
-        The accuracies used.
-    """
-
-    estimation: float
-    inexact: float
-    missed: float
+    estimation: float  #: √(D log n/n).
+    inexact: float  #: s²d(d + log p_max)ε²: weights almost, but not quite, on the right row.
+    missed: float  #: s²d η(d + log(p_max/η)): samples in which the row is missed.
     total: float
-    epsilon: float
-    eta: float
+    epsilon: float  #: The accuracy ε that was used.
+    eta: float  #: The probability η that was used.
 
 
 def excess_risk_rate(
@@ -128,20 +89,20 @@ def excess_risk_rate(
     C_estimation: float = 1.0,
     C_localization: float = 1.0,
 ) -> ExcessRisk:
-    """Theorem "Excess prediction risk bound" (eq. scale-explicit-excess).
+    """Return the terms of Theorem "Excess prediction risk bound" (eq. scale-explicit-excess).
 
     ``√(D log n/n) + s²d{(d + log p_max)ε² + η(d + log(p_max/η))}``, times the given constants.
 
     Parameters
     ----------
     n, d, s, p_max : int
-        Samples, features, heads, most rows in a sample.
+        Numbers of samples, features and heads, and the largest number of rows in a sample.
     epsilon, eta : float, optional
         Localization accuracy; the balanced choices of :func:`balanced_rates` by default.
     q : int, optional
         Rank bound of the query-key matrices, which replaces D by D_low.
     C_estimation, C_localization : float
-        Constants of the two parts. The second holds C_β², and the row-diameter constant.
+        Constants of the two parts. The second contains C_β² and the row-diameter constant.
 
     Examples
     --------
@@ -162,7 +123,7 @@ def excess_risk_rate(
 
 
 def samples_needed(target: float, d: int, s: int, q: int | None = None, C: float = 1.0) -> int:
-    """Smallest n with ``C √(D log n/n) ≤ target``.
+    """Return the smallest n with ``C √(D log n/n) ≤ target``.
 
     Examples
     --------
@@ -177,17 +138,10 @@ def samples_needed(target: float, d: int, s: int, q: int | None = None, C: float
     def enough(n: int) -> bool:
         return bool(C * np.sqrt(D * np.log(n) / n) <= target)
 
-    low, high = 3, 4  # log n / n falls from n = 3 on
-    if enough(low):
-        return low
+    low, high = 2, 3  # log n / n falls from n = 3 on
     while not enough(high):
         low, high = high, 2 * high
     while high - low > 1:  # not enough(low), enough(high)
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
-
-
-def _check(n: int, d: int, s: int, p_max: int) -> None:
-    if n < 2 or d < 1 or s < 1 or p_max < 1:
-        raise ValueError(f"need n ≥ 2 and d, s, p_max ≥ 1, got {n}, {d}, {s}, {p_max}.")

@@ -1,20 +1,21 @@
-"""The theory's query-key matrices as a start for the solvers."""
+"""The best separating matrix for each class, scaled so that a solver can start from it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
 from diagatt.theory.guarantees import sufficient_gap
-from diagatt.theory.heterogeneous import second_moment_separator
 from diagatt.theory.moments import Moments, envelope, score_gap, score_variance
-from diagatt.theory.multi_construct import separate_head
-from diagatt.theory.separation import SeparatingMatrix, SeparationError
-from diagatt.theory.single_head import single_head_subspace_separator
-from diagatt.theory.whitening import informative_subspace
-
-__all__ = ["best_separators", "separating_start"]
+from diagatt.theory.multi_head import separate_head
+from diagatt.theory.separators import (
+    SeparatingMatrix,
+    second_moment_separator,
+    single_head_subspace_separator,
+)
+from diagatt.theory.whitening import SeparationError, informative_subspace
 
 
 def separating_start(
@@ -25,7 +26,7 @@ def separating_start(
     epsilon: float = 0.1,
     divisor: float | None = None,
 ) -> np.ndarray:
-    """Separating matrices, one a head, scaled to be used where training begins.
+    """Return one separating matrix per head, (R, d, d), scaled for the beginning of training.
 
     Parameters
     ----------
@@ -34,17 +35,13 @@ def separating_start(
         :func:`class_moments`.
     background : Moments
     p_max : int
-        Most rows in a sample.
+        Largest number of rows in a sample.
     epsilon : float
-        Softmax error the expected scores should reach: the temperature is set so that the gap
-        is ``2 log((p_max − 1)/ε)``.
+        Softmax error that the expected scores should reach: the temperature is set so that the
+        gap is ``2 log((p_max − 1)/ε)``.
     divisor : float, optional
         What the solver divides ``xWxᵀ`` by before the softmax; √d, as in diagonalized attention,
         by default. The matrices are multiplied by it.
-
-    Returns
-    -------
-    ndarray of shape (R, d, d)
 
     Examples
     --------
@@ -55,15 +52,15 @@ def separating_start(
     """
     scale = np.sqrt(background.n_features) if divisor is None else divisor
     target = max(sufficient_gap(0.0, p_max, epsilon), 1.0)
-    found = best_separators(classes, background)
-    gaps = [
-        score_gap(w.W, classes[k], _rivals(classes, background, k)) for k, w in enumerate(found)
-    ]
-    return np.stack([w.W * (scale * target / gap) for w, gap in zip(found, gaps, strict=True)])
+    matrices = []
+    for k, found in enumerate(best_separators(classes, background)):
+        gap = score_gap(found.W, classes[k], _rivals(classes, background, k))
+        matrices.append(found.W * (scale * target / gap))
+    return np.stack(matrices)
 
 
 def best_separators(classes: Sequence[Moments], background: Moments) -> list[SeparatingMatrix]:
-    """For each class, the construction whose gap stands out most from the noise (τ = 1).
+    """Return, for each class, the construction whose gap stands out most from the noise (τ = 1).
 
     Candidates are the informative-subspace versions of the covariance constructions (single-head
     and multi-head) and of the second-moment construction; the winner has the largest
@@ -104,23 +101,20 @@ def best_separators(classes: Sequence[Moments], background: Moments) -> list[Sep
 def _candidates(
     classes: Sequence[Moments], background: Moments, k: int
 ) -> Iterator[SeparatingMatrix]:
-    active = classes[k]
-    reference = background.covariance + _ridge(background.covariance)
-    basis = informative_subspace(active.covariance - background.covariance, reference)
-    rivals = _rivals(classes, background, k)
+    """Yield the constructions for class k whose conditions hold."""
+    active, deltas = classes[k], [c.covariance - background.covariance for c in classes]
     attempts: list[Callable[[], SeparatingMatrix]] = []
+    basis = informative_subspace(deltas[k], _invertible(background.covariance))
     if basis.shape[1]:
-        attempts.append(lambda: single_head_subspace_separator(active, background, basis))
+        attempts.append(partial(single_head_subspace_separator, active, background, basis))
     if basis.shape[1] and len(classes) > 1:
-        deltas = [c.covariance - background.covariance for c in classes]
         means = np.column_stack([background.mean, *(c.mean for c in classes)])
-        attempts.append(
-            lambda: separate_head(k, basis, deltas, means, 1.0, "best", "S2.3", True, True, 1)
-        )
-    for upper in (background.second_moment, envelope([r.second_moment for r in rivals])):
-        inside = informative_subspace(active.second_moment - upper, upper + _ridge(upper))
+        attempts.append(partial(separate_head, k, deltas, means, basis=basis, theorem="S2.3"))
+    rivals = [r.second_moment for r in _rivals(classes, background, k)]
+    for upper in (background.second_moment, envelope(rivals)):
+        inside = informative_subspace(active.second_moment - upper, _invertible(upper))
         if inside.shape[1]:
-            attempts.append(_second_moment(active, upper, inside))
+            attempts.append(partial(second_moment_separator, active, upper, basis=inside))
     for attempt in attempts:
         try:
             yield attempt()
@@ -128,16 +122,10 @@ def _candidates(
             continue
 
 
-def _second_moment(
-    active: Moments, upper: np.ndarray, basis: np.ndarray
-) -> Callable[[], SeparatingMatrix]:
-    return lambda: second_moment_separator(active, upper, basis=basis)
-
-
 def _rivals(classes: Sequence[Moments], background: Moments, k: int) -> list[Moments]:
     return [background, *(c for j, c in enumerate(classes) if j != k)]
 
 
-def _ridge(matrix: np.ndarray) -> np.ndarray:
-    """Keep an estimated covariance of rank below d invertible."""
-    return (1e-8 * np.trace(matrix) / len(matrix) + 1e-300) * np.eye(len(matrix))
+def _invertible(matrix: np.ndarray) -> np.ndarray:
+    """Add a small ridge, which an estimated covariance of rank below d needs."""
+    return matrix + (1e-8 * np.trace(matrix) / len(matrix) + 1e-300) * np.eye(len(matrix))

@@ -6,26 +6,15 @@ from dataclasses import dataclass
 
 from diagatt.theory.guarantees import sufficient_gap
 
-__all__ = ["TemperatureInterval", "temperature_interval"]
-
 
 @dataclass(frozen=True)
 class TemperatureInterval:
-    """Temperatures τ with low ≤ τ ≤ high, or why there are none.
+    """Temperatures τ with low ≤ τ ≤ high, or why there are none."""
 
-    Attributes
-    ----------
-    low, high : float
-        1/(R₂λ_Δ) and d*g/(2 log((p_max − 1)/ε)). Both are kept when the interval is empty.
-    empty : bool
-    reason : str
-        One sentence: what the interval allows, or what must change.
-    """
-
-    low: float
-    high: float
+    low: float  #: 1/(R₂λ_Δ); kept when the interval is empty.
+    high: float  #: d*g/(2 log((p_max − 1)/ε)); kept when the interval is empty.
     empty: bool
-    reason: str
+    reason: str  #: One sentence: what the interval allows, or what must change.
 
     def __contains__(self, tau: float) -> bool:
         return not self.empty and self.low <= tau <= self.high
@@ -40,7 +29,7 @@ def temperature_interval(
     R2: float | None = None,
     unit_radius: float | None = None,
 ) -> TemperatureInterval:
-    """Temperature-radius interval (S3.6, eq. temperature-radius-interval).
+    """Return the temperature-radius interval (S3.6, eq. temperature-radius-interval).
 
     ``1/(R₂λ_Δ) ≤ τ ≤ d*g_γ / (2 log((p_max − 1)/ε))``, nonempty iff
     ``R₂ λ_Δ d* g_γ ≥ 2 log((p_max − 1)/ε)``.
@@ -74,20 +63,18 @@ def temperature_interval(
     high = unit_gap / threshold if threshold > 0 else float("inf")
     low = 0.0 if R2 is None or lambda_delta is None else 1 / (R2 * lambda_delta)
     if unit_gap <= 0:
-        return TemperatureInterval(
-            low, high, True, f"empty: the gap {unit_gap:.4g} is not positive."
-        )
-    if unit_radius is not None and unit_gap < 4 * unit_radius:
+        reason = f"empty: the gap {unit_gap:.4g} is not positive."
+    elif unit_radius is not None and unit_gap < 4 * unit_radius:
         reason = (
             f"empty: gap/radius = {unit_gap / unit_radius:.3g} < 4 at every temperature; "
             "more or stronger separating directions are needed."
         )
-        return TemperatureInterval(low, high, True, reason)
-    if low > high:
+    elif low > high:
         strength = unit_gap / low  # R₂ λ_Δ d* g
         reason = (
             f"empty: R₂λ_Δ·gap = {strength:.3g} < 2 log((p_max − 1)/ε) = {threshold:.3g}; "
             f"raise R₂ to at least {low * (R2 or 1.0) / high:.3g}."
         )
-        return TemperatureInterval(low, high, True, reason)
-    return TemperatureInterval(low, high, False, f"any τ from {low:.4g} to {high:.4g}.")
+    else:
+        return TemperatureInterval(low, high, False, f"any τ from {low:.4g} to {high:.4g}.")
+    return TemperatureInterval(low, high, True, reason)

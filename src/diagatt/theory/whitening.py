@@ -1,4 +1,8 @@
-"""Linear algebra shared by the constructions: whitening, mean spans, informative subspaces."""
+"""The two steps that every construction shares: whiten by the contrast Δ, project the means away.
+
+A construction whose condition fails refuses with a `SeparationError`, which carries the condition,
+the number that violates it and, where one exists, a subspace on which the construction works.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,6 @@ import numpy as np
 from scipy.linalg import eigh
 
 from diagatt.theory.moments import symmetric
-from diagatt.theory.separation import SeparationError
-
-__all__ = ["informative_subspace"]
 
 # Below this ratio to the largest eigenvalue a contrast counts as singular: whitening by it would
 # multiply rounding errors by more than 1e10.
@@ -19,8 +20,40 @@ RELATIVE_SINGULARITY = 1e-10
 SPAN_TOLERANCE = 1e-12
 
 
+class SeparationError(ValueError):
+    """A construction's condition does not hold.
+
+    Attributes
+    ----------
+    condition : str
+        The violated condition, as a formula.
+    value : float
+        The number that violates it: a smallest eigenvalue, a dimension, γ̄*.
+    head : int or None
+        Index of the head concerned, counted from 0; None for single-head constructions.
+    suggestion : ndarray of shape (d, m) or None
+        Orthonormal basis of a subspace on which the contrast is positive definite, to be handed to
+        the subspace version; None where that would not help or no such direction exists.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        condition: str,
+        value: float,
+        head: int | None = None,
+        suggestion: np.ndarray | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.condition = condition
+        self.value = value
+        self.head = head
+        self.suggestion = suggestion
+
+
 def informative_subspace(Delta: Any, reference: Any = None) -> np.ndarray:
-    """Orthonormal basis of a subspace on which a covariance contrast is positive definite.
+    """Return an orthonormal basis of a subspace on which a contrast is positive definite.
 
     Without a reference it is the span of all eigenvectors of Δ with a positive eigenvalue, the
     largest such subspace. With a reference covariance Σ₀ the directions are those of ``Δv = λΣ₀v``,
@@ -70,57 +103,38 @@ def informative_subspace(Delta: Any, reference: Any = None) -> np.ndarray:
     return basis * signs + 0.0  # + 0.0 turns -0.0 into 0.0
 
 
-def inverse_root(
-    contrast: np.ndarray, name: str, basis: np.ndarray | None, head: int | None
-) -> tuple[np.ndarray, float]:
-    """Δ^{-1/2} and λ_min(Δ), or a refusal that names λ_min and suggests a subspace.
+def whiten_and_project(
+    Delta: np.ndarray,
+    means: np.ndarray,
+    *,
+    tau: float = 1.0,
+    basis: np.ndarray | None = None,
+    name: str = "Δ_Σ = Σ₁ − Σ₀",
+    head: int | None = None,
+) -> tuple[np.ndarray, float, np.ndarray, int]:
+    """Return Δ^{-1/2} (m, m), λ_min, a basis (m, m − q) orthogonal to Z, and q = rank Z.
 
-    ``contrast`` is already compressed to ``basis`` (d, m) if there is one.
+    ``Z = Δ^{-1/2}[means]``. With a basis U (d, m), contrast and means (d, k) are compressed by it
+    first. `name` and `head` serve the refusals.
     """
-    values, vectors = np.linalg.eigh(contrast)
-    smallest = float(values[0])
-    if smallest <= RELATIVE_SINGULARITY * max(float(values[-1]), 0.0):
-        inside = informative_subspace(contrast)  # (m, m')
-        suggestion = inside if basis is None else basis @ inside
-        m = suggestion.shape[1]
-        where = "" if head is None else f" for head {head}"
-        advice = (
-            f"use the subspace version with error.suggestion, {m} of {len(values)} directions "
-            "on which it is positive definite"
-            if m
-            else "no direction has a positive contrast, so no subspace helps"
-        )
+    if not (np.isfinite(tau) and tau > 0):
+        raise ValueError(f"tau must be a positive number, got {tau}.")
+    scale = np.linalg.norm(means, axis=0)  # (k,)
+    if basis is not None:
+        Delta, means = basis.T @ Delta @ basis, basis.T @ means
+    root, lambda_min = _inverse_root(Delta, name, basis, head)
+    # Δ^{-1/2} is invertible, so rank Z is the rank of the means: decide it before whitening.
+    spanned = _span(means, scale)  # (m, q)
+    kept = _complement(root @ spanned)  # (m, m − q)
+    if kept.shape[1] == 0:
         raise SeparationError(
-            f"{name} is not positive definite{where}: "
-            f"smallest eigenvalue {smallest:.6g}; {advice}.",
-            condition=f"{name} ≻ 0",
-            value=smallest,
+            f"the means span all {len(Delta)} directions (rank Z = {len(Delta)}): nothing is left "
+            "to separate by; use more features, or second_moment_separator, which keeps the means.",
+            condition="rank(Z) < dimension",
+            value=float(len(Delta)),
             head=head,
-            suggestion=suggestion if m else None,
         )
-    return (vectors / np.sqrt(values)) @ vectors.T, smallest
-
-
-def span(means: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
-    """Orthonormal basis (m, q) of the column span of means (m, k).
-
-    Ranks are decided on directions, not sizes: every column is scaled to length one first.
-    ``scale`` (k,) gives the lengths before compression, so that rounding is not taken for a mean.
-    """
-    lengths = np.linalg.norm(means, axis=0)  # (k,)
-    kept = lengths > SPAN_TOLERANCE * (lengths if scale is None else scale)
-    if not np.any(kept):
-        return np.zeros((len(means), 0))
-    left, singular, _ = np.linalg.svd(means[:, kept] / lengths[kept], full_matrices=False)
-    return left[:, singular > SPAN_TOLERANCE * singular[0]]
-
-
-def complement(columns: np.ndarray) -> np.ndarray:
-    """Orthonormal basis (m, m − q) of what is orthogonal to q independent columns (m, q)."""
-    m, q = columns.shape
-    if q == 0:
-        return np.eye(m)
-    return np.linalg.qr(columns, mode="complete")[0][:, q:]
+    return root, lambda_min, kept, spanned.shape[1]
 
 
 def orthonormal(basis: Any, d: int) -> np.ndarray:
@@ -131,3 +145,53 @@ def orthonormal(basis: Any, d: int) -> np.ndarray:
     if np.linalg.matrix_rank(columns) < columns.shape[1]:
         raise ValueError("basis has dependent columns: pass a basis of the subspace.")
     return np.linalg.qr(columns)[0]
+
+
+def _inverse_root(
+    contrast: np.ndarray, name: str, basis: np.ndarray | None, head: int | None
+) -> tuple[np.ndarray, float]:
+    """Return Δ^{-1/2} and λ_min(Δ), or refuse with λ_min and a subspace that would do.
+
+    ``contrast`` is already compressed to ``basis`` (d, m) if there is one.
+    """
+    values, vectors = np.linalg.eigh(contrast)
+    smallest = float(values[0])
+    if smallest > RELATIVE_SINGULARITY * max(float(values[-1]), 0.0):
+        return (vectors / np.sqrt(values)) @ vectors.T, smallest
+    inside = informative_subspace(contrast)  # (m, m')
+    suggestion = inside if basis is None else basis @ inside
+    m = suggestion.shape[1]
+    where = "" if head is None else f" for head {head}"
+    advice = (
+        f"use the subspace version with error.suggestion, {m} of {len(values)} directions "
+        "on which it is positive definite"
+        if m
+        else "no direction has a positive contrast, so no subspace helps"
+    )
+    raise SeparationError(
+        f"{name} is not positive definite{where}: smallest eigenvalue {smallest:.6g}; {advice}.",
+        condition=f"{name} ≻ 0",
+        value=smallest,
+        head=head,
+        suggestion=suggestion if m else None,
+    )
+
+
+def _span(means: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Return an orthonormal basis (m, q) of the column span of means (m, k).
+
+    Ranks are decided on directions, not sizes: every column is scaled to length one first.
+    ``scale`` (k,) gives the lengths before compression, so that rounding is not taken for a mean.
+    """
+    lengths = np.linalg.norm(means, axis=0)  # (k,)
+    kept = lengths > SPAN_TOLERANCE * scale
+    if not np.any(kept):
+        return np.zeros((len(means), 0))
+    left, singular, _ = np.linalg.svd(means[:, kept] / lengths[kept], full_matrices=False)
+    return left[:, singular > SPAN_TOLERANCE * singular[0]]
+
+
+def _complement(columns: np.ndarray) -> np.ndarray:
+    """Return an orthonormal basis (m, m − q) of what is orthogonal to q independent columns."""
+    m, q = columns.shape
+    return np.eye(m) if q == 0 else np.linalg.qr(columns, mode="complete")[0][:, q:]

@@ -1,74 +1,18 @@
-"""Nothing lost, nothing counted twice."""
+"""A task is known by what its result depends on, and runs once."""
 
 import json
 import os
 import threading
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from benchmarks.study_kills import disturbed_runs, small_study
-from diagatt.studies import ResultStore, Task, get_study, run_task, run_tasks
-from tests.studies.toy import Toy
-
-
-def toy_tasks(n=4, reps=2, seconds=0.0):
-    return [Task(Toy(i, seconds), "m", k) for k in range(reps) for i in range(n)]
-
-
-def test_results_come_back_as_they_went_in(tmp_path):
-    store = ResultStore(tmp_path)
-    lines = [run_task(task) for task in toy_tasks()]
-    for line in lines:
-        store.add(line)
-    expected = sorted(lines, key=lambda line: (line["scenario"], line["replication"]))
-    assert store.lines() == expected
-    store.pack()
-    assert not list((tmp_path / "parts").glob("*"))
-    assert ResultStore(tmp_path).lines() == expected
-
-
-def test_a_task_that_ran_twice_counts_once(tmp_path):
-    store, line = ResultStore(tmp_path), run_task(toy_tasks()[0])
-    store.add(line)
-    store.pack()
-    store.add(line)
-    assert len(store.lines()) == 1
-    store.pack()
-    assert len(store.lines()) == 1
-
-
-def test_an_interrupted_write_leaves_nothing(tmp_path, monkeypatch):
-    store = ResultStore(tmp_path)
-    store.add(run_task(toy_tasks()[0]))
-
-    def dies(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "replace", dies)
-    with pytest.raises(KeyboardInterrupt):
-        store.add(run_task(toy_tasks()[1]))
-    monkeypatch.undo()
-    assert len(store.lines()) == 1
-    assert len(list((tmp_path / "parts").iterdir())) == 1
-
-
-def test_packing_while_others_write_loses_nothing(tmp_path):
-    store, tasks = ResultStore(tmp_path), toy_tasks(n=30)
-
-    def write():
-        for task in tasks:
-            ResultStore(tmp_path).add(run_task(task))
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    packers = [threading.Thread(target=ResultStore(tmp_path).pack) for _ in range(20)]
-    for packer in packers:
-        packer.start()
-    for thread in [writer, *packers]:
-        thread.join()
-    store.pack()
-    assert store.keys() == {task.key for task in tasks}
+from diagatt.studies import STUDIES, ResultStore, get_study, run_task, run_tasks
+from diagatt.studies.methods import METHODS
+from tests.studies.toy import toy_tasks
 
 
 def test_only_missing_tasks_run(tmp_path, monkeypatch):
@@ -89,9 +33,49 @@ def test_a_task_is_known_by_everything_its_result_depends_on(monkeypatch):
         study.tasks(1, ["pooled"], scale=0.5)[0],
     ]
     assert len({task.key for task in [base, *others]}) == 5
-    before = base.key
+
+
+@pytest.mark.parametrize("name", list(STUDIES))
+def test_revisions_and_settings_change_the_key(name, monkeypatch):
+    task = get_study(name).tasks()[0]
+    before = task.key
+    with monkeypatch.context() as patched:
+        patched.setattr(type(task.scenario), "revision", 2)
+        assert task.key != before
+    if task.method in METHODS:  # Table S1 has columns instead
+        now = METHODS[task.method]
+        for other in (
+            replace(now, revision=2),
+            replace(now, settings={**now.settings, "new": 1}),
+        ):
+            with monkeypatch.context() as patched:
+                patched.setitem(METHODS, task.method, other)
+                assert task.key != before
+    assert task.key == before
+
+
+def test_the_revision_of_another_method_does_not_change_the_key(monkeypatch):
+    task = get_study("table1").tasks(1, ["pooled"])[0]
+    before = task.key
+    monkeypatch.setitem(METHODS, "gated", replace(METHODS["gated"], revision=2))
+    assert task.key == before
+
+
+def test_versions_and_estimators_do_not_change_the_key(monkeypatch):
+    tasks = [study.tasks()[0] for study in STUDIES.values()]
+    before = [task.key for task in tasks]
     monkeypatch.setattr("diagatt.__version__", "9.9.9")
-    assert base.key != before
+    monkeypatch.setattr("diagatt.studies.tasks.version", lambda name: "9.9.9")
+    monkeypatch.setattr("diagatt.studies.methods.estimators", None)  # none is made for a key
+    assert [task.key for task in tasks] == before
+
+
+def test_stored_results_are_found_under_their_keys():
+    """The results in the repository count: a changed key would orphan them silently."""
+    stored = ResultStore(Path(__file__).parents[2] / "results").lines()
+    reps = 1 + max(line["replication"] for line in stored)
+    keys = {task.key for study in STUDIES.values() for task in study.tasks(reps)}
+    assert {line["key"] for line in stored} <= keys
 
 
 def test_several_processes_give_the_same_results(tmp_path):

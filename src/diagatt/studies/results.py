@@ -1,4 +1,4 @@
-"""Results on disk: one Parquet file a task, packed into one; nothing lost, nothing twice.
+"""Results on disk: one Parquet file per task, packed into one; nothing lost, nothing twice.
 
 A task's file is written to a temporary name and renamed, so it is whole or not there; its name is
 the task's key, so a task that ran twice counts once. `pack` moves the small files into
@@ -20,28 +20,23 @@ from diagatt.files import write_atomically
 __all__ = ["ResultStore"]
 
 SCHEMA = pa.schema(
-    [
-        ("key", pa.string()),
-        ("scenario", pa.string()),
-        ("method", pa.string()),
-        ("replication", pa.int32()),
-        ("scale", pa.float64()),
-        ("metrics", pa.map_(pa.string(), pa.float64())),
-        ("seconds", pa.float64()),
-        ("details", pa.string()),
-        ("date", pa.string()),
-        ("machine", pa.string()),
-    ]
+    {
+        "key": pa.string(),
+        "scenario": pa.string(),
+        "method": pa.string(),
+        "replication": pa.int32(),
+        "scale": pa.float64(),
+        "metrics": pa.map_(pa.string(), pa.float64()),
+        "seconds": pa.float64(),
+        "details": pa.string(),
+        "date": pa.string(),
+        "machine": pa.string(),
+    }
 )
 
 
 class ResultStore:
-    """A folder of results.
-
-    Parameters
-    ----------
-    folder : path-like
-        Made when the first result is added.
+    """A folder of results, made when the first one is added.
 
     Examples
     --------
@@ -62,7 +57,7 @@ class ResultStore:
         _write(self._parts / f"{line['key']}.parquet", [line])
 
     def lines(self) -> list[dict[str, Any]]:
-        """All results, one a key, in the order of scenario, method and replication."""
+        """Return all results, one per key, in the order of scenario, method and replication."""
         found: dict[str, dict[str, Any]] = {}
         # Parts first: one that `pack` moves meanwhile is found in the packed file afterwards.
         for path in [*sorted(self._parts.glob("*.parquet")), self._packed]:
@@ -76,7 +71,7 @@ class ResultStore:
         return sorted(found.values(), key=lambda line: [line[name] for name in order])
 
     def keys(self) -> set[str]:
-        """Keys of all results."""
+        """Return the keys of all results."""
         return {line["key"] for line in self.lines()}
 
     def pack(self) -> None:
