@@ -215,8 +215,9 @@ def _finished(
     Block descent stops at its tolerance, and where it stops depends on the processor's rounding;
     the minimum does not. Groups that are zero stay zero.
     """
-    d, logistic = design.n_features, len(beta) > design.columns.shape[1]
-    chosen = np.flatnonzero(np.repeat(beta[: len(beta) // d * d].reshape(-1, d).any(axis=1), d))
+    d, P = design.n_features, design.columns.shape[1]
+    logistic = len(beta) > P
+    chosen = np.flatnonzero(np.repeat(beta[:P].reshape(-1, d).any(axis=1), d))
     X = design.columns[:, chosen]
     if logistic:
         X, chosen = np.column_stack([X, np.ones(len(y))]), np.append(chosen, len(beta) - 1)
