@@ -29,6 +29,7 @@ from benchmarks.store import FOLDER, remember
 from diagatt import DiagAttClassifier, DiagAttRegressor, simulate
 from diagatt.metrics import crlr
 from diagatt.solvers import starts
+from diagatt.tables import markdown_table
 from diagatt.theory import Moments, SeparationError, separating_start
 
 N, N_TEST, SEEDS = 800, 2000, 10
@@ -187,9 +188,8 @@ def main() -> None:
         "a difference (Δ) is the final fit with the theory start less the one without it. Located: "
         f"active rows found in {N_TEST} new samples.\n\n"
     )
-    lines = [list(HEAD), ["---"] * len(HEAD), *rows]
-    text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    (FOLDER / "theory_start.md").write_text(f"{title}{text}\n", encoding="utf-8")
+    text = f"{title}{markdown_table(HEAD, rows)}\n"
+    (FOLDER / "theory_start.md").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -50,9 +50,10 @@ def float_array(values: Any, what: str, place: Place) -> np.ndarray:
     array = plain_array(values, what, place)
     refuse_kind(array, what, "MmcSUV")
     if array.dtype == object:
-        array = _from_objects(array, place)
+        array = _from_objects(array, what, place)
     if array.dtype not in (np.float32, np.float64):
-        array = array.astype(np.float64)
+        with np.errstate(over="ignore"):  # what is too large becomes infinity, and is named
+            array = array.astype(np.float64)
     return np.ascontiguousarray(array) if array.ndim else array
 
 
@@ -71,7 +72,10 @@ def plain_array(values: Any, what: str, place: Place, dates: bool = False) -> np
     if hasattr(values, "toarray"):
         raise InputError(f"{what} is sparse: pass {what}.toarray().")
     if not isinstance(values, np.ndarray | list | tuple):
-        frame = nw.from_native(values, pass_through=True, eager_only=True, allow_series=True)
+        try:
+            frame = nw.from_native(values, pass_through=True, eager_only=True, allow_series=True)
+        except nw.exceptions.DuplicateError as error:
+            raise InputError(f"{what} has two columns of one name: {error}.") from error
         if isinstance(frame, nw.DataFrame | nw.Series):
             return _from_frame(frame, what, dates)
     if isinstance(values, list | tuple) and any(isinstance(v, np.ma.MaskedArray) for v in values):
@@ -83,7 +87,8 @@ def plain_array(values: Any, what: str, place: Place, dates: bool = False) -> np
     if isinstance(array, np.ma.MaskedArray):
         hidden = np.argwhere(np.ma.getmaskarray(array))
         if len(hidden):
-            raise InputError(f"{place(tuple(hidden[0]))} is masked: drop it or fill it in.")
+            at = tuple(hidden[0])
+            raise InputError(f"{place(at) if at else what} is masked: drop it or fill it in.")
     return np.asarray(array)
 
 
@@ -112,7 +117,7 @@ def refuse_kind(array: np.ndarray, what: str, kinds: str) -> None:
     raise InputError(f"{what} is not numeric (dtype {array.dtype}): pass real numbers.")
 
 
-def _from_objects(array: np.ndarray, place: Place) -> np.ndarray:
+def _from_objects(array: np.ndarray, what: str, place: Place) -> np.ndarray:
     """Read Python objects as numbers one by one; missing ones become NaN."""
     result = np.empty(array.shape)
     for at, value in np.ndenumerate(array):
@@ -121,7 +126,8 @@ def _from_objects(array: np.ndarray, place: Place) -> np.ndarray:
                 raise TypeError("words and durations are no numbers")
             result[at] = np.nan if _is_missing(value) else float(value)
         except (TypeError, ValueError, OverflowError) as error:
-            raise InputError(f"{place(at)} holds {value!r}, not a number: {error}.") from error
+            where = place(at) if at else what
+            raise InputError(f"{where} holds {value!r}, not a number: {error}.") from error
     return result
 
 
@@ -143,7 +149,5 @@ def refuse_missing(labels: np.ndarray, what: str, words: Callable[[int], str]) -
 def _is_missing(value: Any) -> bool:
     try:
         return value is None or bool(value != value)
-    except TypeError:  # pandas.NA has no truth value
-        return True
-    except ValueError:  # an array
-        return False
+    except (TypeError, ValueError):  # pandas.NA and arrays have no truth value
+        return type(value).__name__ == "NAType"

@@ -256,7 +256,8 @@ def response(y: Any, n_samples: int) -> np.ndarray:
 def classes(y: Any, n_samples: int) -> np.ndarray:
     """Return class labels as they are, (n,)."""
     labels = _column(y, n_samples)
-    refuse_kind(labels, "y", "Mmc")
+    if labels.dtype.kind == "f":
+        _finite(labels, "y")
     refuse_missing(labels, "y", lambda i: f"y[{i}] is missing: drop the sample.")
     check_classification_targets(labels)
     return labels
@@ -316,10 +317,12 @@ def covariates(given: Any, n_samples: int, expected: int | None = None) -> np.nd
 
 
 def _column(y: Any, n_samples: int) -> np.ndarray:
-    """Return y as a 1-D array of any type, without masked entries."""
+    """Return y as a 1-D array of words, numbers or objects."""
     if y is None:
         raise InputError("fitting requires y to be passed, but the target y is None.")
-    column = column_or_1d(plain_array(y, "y", _entry("y")), warn=True)
+    array = plain_array(y, "y", _entry("y"))
+    refuse_kind(array, "y", "Mmc")
+    column = column_or_1d(array, warn=True)
     if len(column) != n_samples:
         raise InputError(
             f"Found input variables with inconsistent numbers of samples: X has {n_samples} "
@@ -333,7 +336,7 @@ def _entry(what: str) -> Place:
 
 
 def _row_of(sample: int) -> Place:
-    return lambda at: f"sample {sample}, row {at[0]}" if at else f"sample {sample}"
+    return lambda at: f"sample {sample}, row {at[0]}"
 
 
 def _column_of(name: str) -> tuple[str, Place]:

@@ -14,11 +14,12 @@ from diagatt import (
     modelfile,
     simulate,
 )
+from diagatt.solvers import Gradient
 
 # Short fits need not find a row; what is tested here is something else.
 pytestmark = pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning")
 
-SHORT = {"solver": "gradient", "optimizer": "adam", "max_epochs": 5}
+SHORT = {"solver": Gradient(optimizer="adam", max_epochs=5)}
 
 
 @pytest.fixture(scope="module")

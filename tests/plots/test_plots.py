@@ -8,9 +8,9 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from diagatt.estimators.summary import Summary, coefficient
 
 from diagatt import plots
+from diagatt.certainty.summary import Summary, coefficient
 
 WEIGHTS = np.array([[0.7, 0.1], [0.2, 0.1], [0.1, 0.8]])
 LINES = [coefficient("head 0", "x0", 2.0, 0.5), coefficient("head 0", "$x_1", -1.0, np.nan)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from diagatt.studies import ResultStore, get_study, run_tasks, write_report
 from diagatt.studies.overlap import run_study
 from diagatt.theory import class_specific_cutoff
 
@@ -44,3 +45,15 @@ def test_table_s1(study, s, cutoff, bracket, specific, pre):
 )
 def test_medians_of_the_text(study, s, fraction, median):
     assert abs(point(study, s, fraction).median - median) <= 0.01
+
+
+def test_the_report_has_figure_and_tables(tmp_path):
+    overlap, store = get_study("overlap"), ResultStore(tmp_path)
+    chosen = [t for t in overlap.tasks(1, ["analytic", "numerical"]) if t.scenario.s == 3]
+    assert run_tasks(chosen, store) == 2
+    files = {path.suffix: path for path in write_report(overlap, store, tmp_path)}
+    assert set(files) == {".md", ".csv", ".html", ".png", ".svg"}
+    assert all(path.stat().st_size > 100 for path in files.values())
+    page = files[".md"].read_text(encoding="utf-8")
+    assert "| bracket_low | tableS1-s3 | numerical | 0.5000 | 1 | 0.5000 |" in page
+    assert "| bracket_high | tableS1-s3 | numerical | 0.6000 | 1 | 0.6000 |" in page

@@ -5,10 +5,10 @@ import re
 
 import numpy as np
 import pytest
-from diagatt.cli import app
 from scipy.stats import ttest_rel
 from typer.testing import CliRunner
 
+from diagatt.commands.cli import app
 from diagatt.studies import ResultStore, compare, get_study, write_index, write_report
 from diagatt.studies.report import cells_csv, cells_html, draw_bars, markdown_page, paired_table
 from tests.studies.toy import line

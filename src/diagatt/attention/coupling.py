@@ -12,13 +12,39 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from diagatt.segments import row_positions, sample_of_row
+from diagatt.segments import (
+    map_blocks,
+    row_positions,
+    sample_of_row,
+    segment_argmax,
+    segment_softmax,
+)
 
+COUPLINGS = ("independent", "distinct")
 # Joint assignments per sample: 20 rows each for two heads, 10 for three.
 MOST_ASSIGNMENTS = 1000
 MOST_CANDIDATES = 20
 # Padded scores may take this many times the memory of the scores; beyond, rows are sorted.
 MOST_PADDING = 4
+
+
+def least_rows(coupling: str, n_heads: int) -> int:
+    """Return how many rows every sample needs."""
+    return n_heads if coupling == "distinct" else 1
+
+
+def attend(scores: Tensor, offsets: Tensor, coupling: str, groups: int = 1) -> Tensor:
+    """Return the attention of all heads, (N, R); heads are coupled within groups of equal size."""
+    if least_rows(coupling, scores.shape[1] // groups) == 1:
+        return segment_softmax(scores, offsets)
+    parts = scores.chunk(groups, dim=1)
+    return torch.cat([coupled_attention(part, offsets) for part in parts], dim=1)
+
+
+def best_rows(weights: Tensor, offsets: Tensor, coupling: str) -> Tensor:
+    """Return the row of interest of each head, (N, R) → (n, R), distinct if heads are coupled."""
+    alone = least_rows(coupling, weights.shape[1]) == 1
+    return map_blocks(segment_argmax if alone else distinct_argmax, weights, offsets)
 
 
 def n_candidates(n_heads: int) -> int:

@@ -19,18 +19,15 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from diagatt.attention.coupling import coupled_attention
+from diagatt.attention.coupling import COUPLINGS, attend
 from diagatt.attention.module import AttentionModule
 from diagatt.attention.query_key import PARAMETERIZATIONS
 from diagatt.scores import get_score_form
 from diagatt.segments import (
     offsets_from,
-    segment_softmax,
     segment_sum,
     weighted_pool,
 )
-
-COUPLINGS = ("independent", "distinct")
 
 
 class DiagonalAttention(AttentionModule):
@@ -189,11 +186,7 @@ class DiagonalAttention(AttentionModule):
         return self._weights(self.scores(values, offsets), offsets)
 
     def _weights(self, scores: Tensor, offsets: Tensor) -> Tensor:
-        scores = scores / self.temperature
-        if self.coupling == "independent" or self.n_heads == self.groups:
-            return segment_softmax(scores, offsets)
-        parts = scores.chunk(self.groups, dim=1)
-        return torch.cat([coupled_attention(part, offsets) for part in parts], dim=1)
+        return attend(scores / self.temperature, offsets, self.coupling, self.groups)
 
     def forward(
         self,

@@ -11,7 +11,7 @@ app = typer.Typer(no_args_is_help=True, help="Run the paper's tables and figures
 
 Name = Annotated[str, typer.Argument(help="A study, or 'all'; see `diagatt study list`.")]
 Folder = Annotated[Path, typer.Option("--store", "-s", help="Folder of results.")]
-Scale = Annotated[float, typer.Option(help="Part of the sample size, 0.1 for a quick look.")]
+Scale = Annotated[float, typer.Option(help="Share of the sample size, 0.1 for a quick look.")]
 
 
 @app.command("list")
@@ -40,7 +40,7 @@ def run(
 ) -> None:
     """Run what is missing of a study, then write its comparison with the paper.
 
-    Killed at any moment, the same command goes on where it was.
+    If it is killed at any moment, the same command continues where it was.
 
     Examples: `diagatt study run table1 --scale 0.1 --jobs 2`, or
     `diagatt study run all --reps 3 --methods diagatt,oracle`.

@@ -304,7 +304,6 @@ class _MDSP(Padded):
                 "method is defined; choose another one to predict unknown responses."
             )
         rows = self._validate_rows(X, reset=False)
-        coerce.refuse_nonfinite(rows)
         ones, none = np.ones(len(rows)), np.empty((len(rows), 0))
         return self._individual(self._tensors(rows, self._encode(y, ones), ones, none))
 

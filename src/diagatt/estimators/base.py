@@ -44,7 +44,7 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         raise NotImplementedError
 
     def _fitted_family(self) -> tuple[Family, int]:
-        """Return the family and the number of linear predictors; a face does."""
+        """Return the family and the count of linear predictors; a face does."""
         raise NotImplementedError
 
     def _check_rows(self, rows: RaggedRows) -> None:
@@ -124,8 +124,7 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
             )
         if reset:
             self._note_features(rows, flat)
-        if reset or flat:
-            coerce.refuse_nonfinite(rows)
+        coerce.refuse_nonfinite(rows)
         return rows
 
     def _note_features(self, rows: Any, flat: bool = False) -> None:

@@ -115,7 +115,6 @@ class Competitor(RowsEstimator):
         """Return rows and offsets of new samples."""
         check_is_fitted(self)
         rows = self._validate_rows(X, reset=False)
-        coerce.refuse_nonfinite(rows)
         return rows.to_torch(self.device)
 
     @torch.no_grad()

@@ -11,7 +11,7 @@ import torch
 from sklearn.utils import check_random_state
 
 from diagatt import parameters
-from diagatt.attention.diagonal import COUPLINGS
+from diagatt.attention.coupling import COUPLINGS
 from diagatt.certainty.rows import warn_if_uniform
 from diagatt.estimators.diagonal_reading import DiagonalReading, check_lengths
 from diagatt.estimators.presets import get_preset
@@ -199,10 +199,8 @@ class _DiagAtt(DiagonalReading):
 
     def _check_rows(self, rows: RaggedRows | RowStore) -> None:
         """Refuse samples with fewer rows than heads that need distinct rows."""
-        heads: Any = self.n_heads
-        if self.coupling == "distinct" and not isinstance(heads, str):
-            most = int(max(heads)) if isinstance(heads, list | tuple) else int(heads)
-            check_lengths(rows, most, "lower n_heads, drop short samples, or set ")
+        most = int(np.max(parameters.values_to_try(self.n_heads, (1,))))
+        check_lengths(rows, self.coupling, most, "lower n_heads, drop short samples, or set ")
 
     @torch.random.fork_rng(devices=[])  # seeds are our own; the user's generator stays as it is
     def _fit_problem(self, problem: Problem) -> None:

@@ -8,16 +8,17 @@ import numpy as np
 import torch
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+from torch import Tensor
 
 from diagatt import coerce
-from diagatt.attention.coupling import distinct_argmax
+from diagatt.attention.coupling import best_rows, least_rows
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.certainty import Certainty, Summary
 from diagatt.certainty.summary import coefficient
 from diagatt.estimators.base import RowsEstimator
 from diagatt.estimators.stored import by_shard
 from diagatt.ragged import RaggedRows
-from diagatt.segments import map_blocks, segment_argmax, segment_sum, weighted_pool
+from diagatt.segments import map_blocks, segment_sum, weighted_pool
 from diagatt.stores import RowStore
 
 
@@ -29,8 +30,8 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
 
     def _validate_rows(self, X: Any, *, reset: bool) -> RaggedRows:
         rows = super()._validate_rows(X, reset=reset)
-        if not reset and self.coupling_ == "distinct":
-            check_lengths(rows, self.n_heads_)
+        if not reset:
+            check_lengths(rows, self.coupling_, self.n_heads_)
         return rows
 
     @property
@@ -71,54 +72,45 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
     def _dtype(self) -> torch.dtype:
         return torch.from_numpy(self.value_).dtype
 
+    def _packed(self, X: Any) -> tuple[RaggedRows, DiagonalAttention, Tensor, Tensor]:
+        """Return checked samples, the module, and the samples' packed rows with offsets."""
+        check_is_fitted(self)
+        rows, module = self._validate_rows(X, reset=False), self.to_module().to(self.device)
+        return rows, module, *rows.to_torch(self.device, module.value.dtype)
+
     @by_shard
     @torch.no_grad()
     def _linear_predictor(self, X: Any, covariates: Any = None) -> np.ndarray:
-        check_is_fitted(self)
-        rows = self._validate_rows(X, reset=False)
+        rows, module, values, offsets = self._packed(X)
         Z = coerce.covariates(covariates, len(rows), self.n_covariates_)
-        module = self.to_module().to(self.device)
-        values, offsets = rows.to_torch(self.device, module.value.dtype)
-        z = map_blocks(module, values, offsets, torch.as_tensor(Z).to(values))
-        if not bool(torch.isfinite(z).all()):
-            coerce.refuse_nonfinite(rows)
-        return z.cpu().numpy()
+        return map_blocks(module, values, offsets, torch.as_tensor(Z).to(values)).cpu().numpy()
 
     @torch.no_grad()
-    def _head_attention(self, rows: RaggedRows) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Weights of every restart (N, M, R), and packed rows with offsets."""
-        module = self.to_module().to(self.device)
-        values, offsets = rows.to_torch(self.device, module.value.dtype)
+    def _attention(self, X: Any) -> tuple[RaggedRows, Tensor, Tensor, Tensor]:
+        """Return samples, weights of every restart (N, M, R), and packed rows with offsets."""
+        rows, module, values, offsets = self._packed(X)
         kappa = map_blocks(module.attention, values, offsets)
-        if not bool(torch.isfinite(kappa).all()):
-            coerce.refuse_nonfinite(rows)
-        return kappa.reshape(len(values), self.n_restarts_, self.n_heads_), values, offsets
+        return rows, kappa.reshape(len(values), self.n_restarts_, self.n_heads_), values, offsets
 
     @torch.no_grad()
-    def _packed_scores(self, rows: RaggedRows) -> tuple[torch.Tensor, torch.Tensor]:
-        """Scores ψ/τ of every head of every restart, (N, M·R), and offsets."""
-        module = self.to_module().to(self.device)
-        values, offsets = rows.to_torch(self.device, module.value.dtype)
+    def _scores(self, X: Any) -> tuple[RaggedRows, Tensor, Tensor]:
+        """Return samples, scores ψ/τ of every restart (N, M, R), and offsets."""
+        rows, module, values, offsets = self._packed(X)
         scores = map_blocks(module.scores, values, offsets) / self.temperature_
-        if not bool(torch.isfinite(scores).all()):
-            coerce.refuse_nonfinite(rows)
-        return scores, offsets
+        return rows, scores.reshape(len(values), self.n_restarts_, self.n_heads_), offsets
 
     @by_shard
     def scores(self, X: Any) -> list[np.ndarray]:
-        """Scores ψ/τ behind the attention weights, one ``(p_i, n_heads)`` array a sample.
+        """Return the scores ψ/τ behind the attention, one ``(p_i, n_heads)`` array per sample.
 
-        With several restarts, the mean over restarts.
+        With several restarts, these are means over restarts.
         """
-        check_is_fitted(self)
-        rows = self._validate_rows(X, reset=False)
-        scores, _ = self._packed_scores(rows)
-        scores = scores.reshape(len(scores), self.n_restarts_, self.n_heads_).mean(dim=1)
-        return _per_sample(scores, rows)
+        rows, scores, _ = self._scores(X)
+        return _per_sample(scores.mean(dim=1), rows)
 
     @by_shard
     def attention(self, X: Any) -> list[np.ndarray]:
-        """Attention weights κ (equation softmax_diag_score_multi).
+        """Return the attention weights κ (equation softmax_diag_score_multi).
 
         Parameters
         ----------
@@ -127,16 +119,14 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         Returns
         -------
         list of arrays of shape (p_i, n_heads)
-            Columns sum to 1. With several restarts, the mean over restarts.
+            Columns sum to 1. With several restarts, these are means over restarts.
         """
-        check_is_fitted(self)
-        rows = self._validate_rows(X, reset=False)
-        kappa, _, _ = self._head_attention(rows)
+        rows, kappa, _, _ = self._attention(X)
         return _per_sample(kappa.mean(dim=1), rows)
 
     @by_shard
     def locate(self, X: Any) -> np.ndarray:
-        """Row of interest of each head, the paper's Ŝ: argmax over rows of the attention.
+        """Return the row of interest of each head, the paper's Ŝ: where attention is largest.
 
         With ``coupling="distinct"`` the heads' rows differ: of all distinct rows, those with the
         largest product of weights.
@@ -144,34 +134,28 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         Returns
         -------
         array of shape (n_samples, n_heads), int
-            Row numbers within each sample, from 0.
+            Row indices within each sample, from 0.
         """
         check_is_fitted(self)
-        rows = self._validate_rows(X, reset=False)
-        if self.n_restarts_ == 1 and (self.n_heads_ == 1 or self.coupling_ == "independent"):
-            scores, offsets = self._packed_scores(rows)  # the softmax keeps their order
-            return map_blocks(segment_argmax, scores, offsets).cpu().numpy()
-        kappa, _, offsets = self._head_attention(rows)
-        return self._best_rows(kappa.mean(dim=1), offsets).cpu().numpy()
-
-    def _best_rows(self, kappa: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
-        distinct = self.coupling_ == "distinct" and self.n_heads_ > 1
-        return map_blocks(distinct_argmax if distinct else segment_argmax, kappa, offsets)
+        if self.n_restarts_ == 1 and least_rows(self.coupling_, self.n_heads_) == 1:
+            _, scores, offsets = self._scores(X)  # the softmax keeps their order
+            return best_rows(scores[:, 0], offsets, self.coupling_).cpu().numpy()
+        _, kappa, _, offsets = self._attention(X)
+        return best_rows(kappa.mean(dim=1), offsets, self.coupling_).cpu().numpy()
 
     @by_shard
     def certainty(self, X: Any) -> Certainty:
-        """Rows of interest with their posterior, entropy and a flag where they are ambiguous."""
-        check_is_fitted(self)
-        kappa, _, offsets = self._head_attention(self._validate_rows(X, reset=False))
+        """Return rows of interest with their posterior and entropy, and which are ambiguous."""
+        _, kappa, _, offsets = self._attention(X)
         kappa = kappa.mean(dim=1)  # (N, R)
-        rows = self._best_rows(kappa, offsets)
+        rows = best_rows(kappa, offsets, self.coupling_)
         posterior = kappa[offsets[:-1, None] + rows, torch.arange(self.n_heads_)]
         entropy = segment_sum(-torch.special.xlogy(kappa, kappa), offsets)
         arrays = (rows, posterior, entropy, posterior < 0.5)
         return Certainty(*(array.cpu().numpy() for array in arrays))
 
     def summary(self) -> Summary:
-        """Value vectors with standard errors, log-likelihood, AIC and BIC; print the result.
+        """Return value vectors with standard errors, log-likelihood, AIC and BIC; print it.
 
         Standard errors come from the observed information of the likelihood solver, with the
         distributions of rows taken as known; other solvers give none.
@@ -202,27 +186,24 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
 
     @by_shard
     def restart_agreement(self, X: Any) -> np.ndarray:
-        """Share of restarts that point at the row that `locate` names, (n_samples, n_heads).
+        """Return the share of restarts that point at the row of `locate`, (n_samples, n_heads).
 
-        1 where all restarts agree; low values say how little a row can be trusted.
+        It is 1 where all restarts agree; low values say how little a row can be trusted.
         """
-        check_is_fitted(self)
-        kappa, _, offsets = self._head_attention(self._validate_rows(X, reset=False))
-        located = self._best_rows(kappa.mean(dim=1), offsets)
-        votes = [self._best_rows(kappa[:, m], offsets) == located for m in range(kappa.shape[1])]
+        _, kappa, _, offsets = self._attention(X)
+        located = best_rows(kappa.mean(dim=1), offsets, self.coupling_)
+        votes = [best_rows(part, offsets, self.coupling_) == located for part in kappa.unbind(1)]
         return torch.stack(votes).double().mean(dim=0).cpu().numpy()
 
     @by_shard
     def transform(self, X: Any) -> np.ndarray:
-        """Pooled rows Xᵀκ_r of all heads side by side, (n_samples, n_heads · n_features)."""
-        check_is_fitted(self)
-        rows = self._validate_rows(X, reset=False)
-        kappa, values, offsets = self._head_attention(rows)
+        """Return the pooled rows Xᵀκ_r of all heads, (n_samples, n_heads · n_features)."""
+        rows, kappa, values, offsets = self._attention(X)
         pooled = weighted_pool(kappa.mean(dim=1), values, offsets)
         return pooled.flatten(1).cpu().numpy().astype(rows.dtype, copy=False)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names ``head0_x0, head0_x1, …`` of the columns of `transform`."""
+        """Return the names ``head0_x0, head0_x1, …`` of the columns of `transform`."""
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)
         return np.array([f"head{r}_{x}" for r in range(self.n_heads_) for x in names], object)
@@ -238,12 +219,15 @@ def _per_sample(packed: torch.Tensor, rows: RaggedRows) -> list[np.ndarray]:
 
 
 def check_lengths(
-    rows: RaggedRows | RowStore, heads: int, advice: str = "drop short samples, or fit with "
-):
+    rows: RaggedRows | RowStore,
+    coupling: str,
+    n_heads: int,
+    advice: str = "drop short samples, or fit with ",
+) -> None:
     """Refuse samples that have fewer rows than heads that need distinct rows."""
     short, length = rows.shortest()
-    if heads > length:
+    if least_rows(coupling, n_heads) > length:
         raise ValueError(
-            f"n_heads={heads} heads need {heads} distinct rows, but sample {short} has "
+            f"n_heads={n_heads} heads need {n_heads} distinct rows, but sample {short} has "
             f"{length}: {advice}coupling='independent'."
         )

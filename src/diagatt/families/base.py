@@ -24,6 +24,8 @@ class Family(ABC):
     name: ClassVar[str]
     #: Whether responses are class indices.
     classifies: ClassVar[bool] = False
+    #: Whether there is a linear predictor for every class.
+    has_several_outputs: ClassVar[bool] = False
     #: Valid responses, in words.
     response_range: ClassVar[str] = "any finite number"
     #: Whether the loss is quadratic in z, so that one Newton step is exact.

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from diagatt.families import FAMILIES, get_family
 from diagatt.metrics import accuracy, crlr, mean_deviance, rmse
 from diagatt.report.samples import NEAR, Samples
 
@@ -70,8 +71,8 @@ def _number_metrics(model: Any, samples: Samples) -> list[tuple[str, str, str]]:
     variance = float(np.var(samples.y))
     if variance > 0:
         found += [("R²", f"{1 - error**2 / variance:.3f}", "share of the variance explained")]
-    family = getattr(model, "family", "gaussian")
-    if family in ("poisson", "gamma"):
+    family = getattr(model, "family", "auto")
+    if family in FAMILIES and not get_family(family).is_quadratic:  # of which the RMSE says all
         deviance = mean_deviance(family, samples.y, samples.prediction)
         found += [("Deviance", f"{deviance:.4g}", f"mean unit deviance, {family}")]
     near = _percent(samples.right.mean())

@@ -10,6 +10,7 @@ import torch
 from sklearn.base import BaseEstimator
 from torch import Tensor
 
+from diagatt.attention.coupling import least_rows
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.parameters import Rule
 from diagatt.persistence import register_part
@@ -47,7 +48,7 @@ class Model:
     @property
     def least_rows(self) -> int:
         """Rows that every sample needs."""
-        return self.n_heads if self.is_distinct else 1
+        return least_rows(self.coupling, self.n_heads)
 
     def module(self, problem: Problem, **how: Any) -> DiagonalAttention:
         """Make an untrained module for the problem."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from diagatt.simulate import paper_settings
 from diagatt.studies.methods import ORACLE, OURS, PAPER_METHODS
@@ -43,12 +44,8 @@ class Study:
                 f"study {self.name!r} has no method {unknown[0]!r}: choose among "
                 f"{', '.join(self.methods)}."
             )
-        return [
-            Task(scenario, method, replication, scale)
-            for replication in range(reps)
-            for method in chosen
-            for scenario in self.scenarios
-        ]
+        places = product(range(reps), chosen, self.scenarios)
+        return [Task(scenario, method, k, scale) for k, method, scenario in places]
 
 
 def get_study(name: str) -> Study:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -74,18 +75,15 @@ def compare(study: Study, lines: Iterable[dict[str, Any]], scale: float = 1.0) -
     numbers = {(c.setting, c.method, c.metric): c for c in published() if c.table == study.table}
     everything = not numbers  # where nothing is published, what was not run is listed, too
     cells = []
-    for metric in study.metrics:
-        for method in study.methods:
-            for scenario in study.scenarios:
-                place = (scenario.name, method, metric)
-                ours = values.get(place, {})
-                paper = _paper_cell(place, numbers)
-                if not ours and paper is None and not everything:
-                    continue
-                oracle = values.get((scenario.name, ORACLE, metric), {})
-                same = [oracle[k] for k in ours if k in oracle]
-                cell = _cell(place, list(ours.values()), paper, same)
-                cells.append(cell if scale == 1 else replace(cell, verdict=""))
+    for metric, method, scenario in product(study.metrics, study.methods, study.scenarios):
+        place = (scenario.name, method, metric)
+        ours = values.get(place, {})
+        paper = _paper_cell(place, numbers)
+        if ours or paper is not None or everything:
+            oracle = values.get((scenario.name, ORACLE, metric), {})
+            same = [oracle[k] for k in ours if k in oracle]
+            cell = _cell(place, list(ours.values()), paper, same)
+            cells.append(cell if scale == 1 else replace(cell, verdict=""))
     return cells
 
 

@@ -15,6 +15,7 @@ from scipy.stats import t as student
 
 from diagatt.files import write_atomically
 from diagatt.plots.canvas import figure_bytes
+from diagatt.studies import text_scenarios
 from diagatt.studies.catalogue import STUDIES, Study
 from diagatt.studies.comparison import Cell, compare, explanations, matching_share
 from diagatt.studies.methods import PAPER_METHODS
@@ -300,13 +301,11 @@ def draw_bars(study: Study, cells: Sequence[Cell]) -> Figure:
 
 def _draw_uci(study: Study, cells: Sequence[Cell]) -> Figure:
     """Draw Figure 2: (a) how many words the comments have, (b) accuracy of the methods."""
-    from diagatt.studies.text_scenarios import uci_comments
-
-    lengths = uci_comments()[0].rows.lengths
+    lengths = text_scenarios.uci_comments()[0].rows.lengths
     figure = Figure(figsize=(10, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2)
     left.hist(lengths, bins=range(int(lengths.max()) + 2), color=_COLOURS[0])
-    left.set(xlabel="words a comment", ylabel="comments", title="(a)")
+    left.set(xlabel="words per comment", ylabel="comments", title="(a)")
     tail = left.inset_axes((0.52, 0.42, 0.45, 0.5))
     long = lengths[lengths > 40]
     tail.hist(long, bins=range(40, int(lengths.max()) + 2), color=_COLOURS[0])

@@ -60,10 +60,7 @@ class Task:
 
 
 def run_task(task: Task) -> dict[str, Any]:
-    """Run a task in one thread, so that its result does not depend on how many run beside it.
-
-    Returns one line of the result store.
-    """
+    """Run a task in one thread, whatever runs beside it, and return a line of the result store."""
     import torch
 
     threads = torch.get_num_threads()
@@ -95,7 +92,7 @@ def run_tasks(
     cluster: str | None = None,
     progress: bool = False,
 ) -> int:
-    """Run the tasks whose results are not in the store, and add each as it comes.
+    """Run the tasks whose results are not in the store, add each as it comes, return how many.
 
     Interrupted at any point, even by ``kill -9``, the same call goes on with what is missing; the
     final store is the same as that of an undisturbed run.
@@ -111,11 +108,6 @@ def run_tasks(
         of a worker that dies run again on another.
     progress : bool
         Show a bar with the remaining time.
-
-    Returns
-    -------
-    int
-        Number of tasks that were run.
     """
     skipped = {t.scenario.name: r for t in tasks if (r := t.scenario.reason_to_skip())}
     for name, reason in skipped.items():
@@ -128,19 +120,12 @@ def run_tasks(
     with ExitStack() as stack:
         stack.enter_context(_backend(jobs, cluster))
         advance = stack.enter_context(progress_bar("tasks", len(missing), progress))
-        for line in _results(missing, jobs, cluster):
+        parallel = Parallel(batch_size=1, return_as="generator_unordered")
+        for line in parallel(delayed(run_task)(task) for task in missing):
             store.add(line)
             advance(f"{line['scenario']} {line['method']}")
     store.pack()
     return len(missing)
-
-
-def _results(tasks: Sequence[Task], jobs: int, cluster: str | None) -> Iterator[dict]:
-    if jobs == 1 and cluster is None:
-        yield from map(run_task, tasks)
-    else:
-        parallel = Parallel(batch_size=1, return_as="generator_unordered")
-        yield from parallel(delayed(run_task)(task) for task in tasks)
 
 
 @contextmanager

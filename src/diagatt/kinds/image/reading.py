@@ -32,7 +32,7 @@ def read_image(
     Parameters
     ----------
     source : array of shape (H, W) or (H, W, C), path, or PIL image
-        Of a file with several frames the first is read; a camera's orientation mark is obeyed.
+        The first frame is read of a file with several; a camera's orientation mark is obeyed.
     channels : {None, "grey", "colour"}
         As they are (palettes become colours), or turned into one channel or into three.
     max_pixels : int

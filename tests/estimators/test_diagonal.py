@@ -18,7 +18,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from diagatt import DiagAttClassifier, DiagAttRegressor, RaggedRows
-from diagatt.estimators.presets import PRESETS
+from diagatt.estimators.presets import get_preset
+from diagatt.solvers import Auto, Gradient, Likelihood, Uniform
+from tests import models
 from tests.closeness import assert_equal_up_to_rounding
 
 # Short fits need not find a row; what is tested here is something else.
@@ -45,11 +47,11 @@ def marked_rows(n=80, seed=0, dtype=np.float64, shortest=2, longest=6):
 
 
 def regressor(**options):
-    return DiagAttRegressor(**{"solver": "gradient", "random_state": 0, **options})
+    return models.regressor(**{"solver": "gradient", "random_state": 0, **options})
 
 
 def classifier(**options):
-    return DiagAttClassifier(**{"solver": "gradient", "random_state": 0, **options})
+    return models.classifier(**{"solver": "gradient", "random_state": 0, **options})
 
 
 # ---------------------------------------------------------------------- one-row samples
@@ -361,16 +363,15 @@ def test_many_blocks_predict_as_one(monkeypatch):
 )
 def test_the_preset_of_the_paper(estimator, temperature):
     """Supplement S7.1: Adam in its default settings, τ by task, no penalty."""
-    model = estimator.preset("paper", n_heads=2, max_epochs=3)
-    parameters = model.get_params()
+    model = estimator.preset("paper", n_heads=2, solver__max_epochs=3)
+    parameters, solver = model.get_params(deep=False), model.solver
     kind = "regressor" if estimator is DiagAttRegressor else "classifier"
-    assert {k: parameters[k] for k in PRESETS[kind]["paper"]} == {
-        **PRESETS[kind]["paper"],
-        "max_epochs": 3,
-    }
-    assert (model.temperature, model.n_heads, model.optimizer) == (temperature, 2, "adam")
-    assert (model.learning_rate, model.ridge, model.score_ridge) == (1e-3, 0, 0)
-    assert (model.parameterization, model.coupling, model.score_form) == (
+    settings = get_preset(kind, "paper")
+    settings["solver"].set_params(max_epochs=3)
+    assert {k: repr(parameters[k]) for k in settings} == {k: repr(settings[k]) for k in settings}
+    assert (solver.temperature, model.n_heads, solver.optimizer) == (temperature, 2, "adam")
+    assert (solver.learning_rate, model.ridge, solver.score_ridge) == (1e-3, 0, 0)
+    assert (solver.parameterization, model.coupling, model.score_form) == (
         "factored",
         "independent",
         "quadratic",
@@ -406,10 +407,11 @@ def test_low_rank_is_kept_as_factors(parameterization, score_form, tmp_path):
 
 @pytest.mark.parametrize("estimator", [DiagAttRegressor, DiagAttClassifier])
 def test_clone_and_parameters(estimator):
-    model = estimator(2, temperature=3.0)
-    assert clone(model).get_params() == model.get_params()
-    changed = clone(model).set_params(n_heads=3)
+    model = estimator(2, solver=Gradient(temperature=3.0))
+    assert repr(clone(model).get_params()) == repr(model.get_params())
+    changed = clone(model).set_params(n_heads=3, solver__temperature=2.0)
     assert (changed.n_heads, model.n_heads) == (3, 2)
+    assert (changed.solver.temperature, model.solver.temperature) == (2.0, 3.0)
     X, y, _ = marked_rows(n=20)
     model.set_params(solver="gradient").fit(X, y > np.median(y))
     assert not [name for name in vars(clone(model)) if name.endswith("_")]
@@ -425,8 +427,12 @@ def test_fit_does_not_change_parameters():
 @pytest.mark.parametrize("solver", ["gradient", "likelihood", "auto"])
 def test_the_random_state_decides(solver):
     X, y, _ = marked_rows(n=40)
-    options = {"n_heads": 2, "solver": solver, "optimizer": "adam", "max_epochs": 2}
-    first, again, other = (regressor(**options, random_state=s).fit(X, y) for s in (3, 3, 4))
+    short = Gradient(optimizer="adam", max_epochs=2)
+    contest = Auto([Uniform(), Likelihood(), short])
+    solvers = {"gradient": short, "likelihood": "likelihood", "auto": contest}
+    options = {"n_heads": 2, "solver": solvers[solver]}
+    seeds = (3, 3, 4)
+    first, again, other = (DiagAttRegressor(**options, random_state=s).fit(X, y) for s in seeds)
     np.testing.assert_array_equal(first.query_key_, again.query_key_)
     np.testing.assert_array_equal(first.predict(X), again.predict(X))
     if solver == "gradient":
