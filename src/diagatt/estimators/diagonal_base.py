@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -104,6 +105,9 @@ class _DiagAtt(DiagonalReading):
                     "from diagatt.solvers import …"
                 )
         return super().__new__(cls)
+
+    # Tools that ask for the signature of the class are to see the parameters.
+    __new__.__signature__ = signature(__init__)  # type: ignore[attr-defined]
 
     @classmethod
     def preset(cls, name: str, **parameters: Any) -> Self:
