@@ -291,10 +291,9 @@ def test_new_samples_shorter_than_the_heads_of_distinct_rows(method):
 )
 def test_impossible_settings(estimator, name, value, message):
     X, y = samples()
-    if name in Gradient.rules:
-        name, value = "solver", Gradient(**{name: value})
+    given = {"solver": Gradient(**{name: value})} if name in Gradient.rules else {name: value}
     with pytest.raises(ValueError, match=message):
-        estimator(**{name: value}).fit(X, (y > 0).astype(int))
+        estimator(**given).fit(X, (y > 0).astype(int))
 
 
 def test_a_family_of_the_other_estimator():

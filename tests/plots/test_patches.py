@@ -11,6 +11,7 @@ from matplotlib.patches import Rectangle
 from diagatt import DiagAttClassifier, plots
 from diagatt.datasets.canvas import digit_canvas
 from diagatt.images import ImageClassifier, draw_attention, draw_coefficients
+from diagatt.solvers import Gradient
 from tests.plots.test_plots import BOXES, WEIGHTS
 
 
@@ -39,9 +40,8 @@ def rectangles(axis):
 
 def test_box_and_heat_of_each_head(canvases):
     train, test = canvases
-    estimator = DiagAttClassifier(
-        2, solver="gradient", optimizer="adam", max_epochs=5, random_state=0
-    )
+    solver = Gradient(optimizer="adam", max_epochs=5)
+    estimator = DiagAttClassifier(2, solver=solver, random_state=0)
     model = ImageClassifier(estimator=estimator).fit(train.images[:100], train.y[:100])
     image = test.images[0]
     figure = draw_attention(model, image, truth=test.boxes[0])

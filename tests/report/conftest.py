@@ -12,6 +12,7 @@ import pytest
 
 from diagatt import DiagAttClassifier, DiagAttRegressor, NoRowOfInterestWarning, simulate
 from diagatt.report import write_page
+from tests.models import classifier
 from tests.report.hostile import HOSTILE
 from tests.report.reviews import make_reviews
 
@@ -45,10 +46,8 @@ def patches():
         image[top + 2 * k : top + 2 * k + 2, left : left + size] = 250
     cut = [[image[a : a + h, b : b + w].ravel() for a, b, h, w in boxes] for image in images]
     X = np.array(cut, dtype=float) / 255  # (n, 16, 36)
-    model = DiagAttClassifier(
-        solver="gradient", n_restarts=2, optimizer="adam", learning_rate=0.02, max_epochs=6,
-        temperature=1.0, random_state=0,
-    )  # fmt: skip
+    training = {"optimizer": "adam", "learning_rate": 0.02, "max_epochs": 6}
+    model = classifier(solver="gradient", n_restarts=2, random_state=0, **training)
     data = SimpleNamespace(X=X, y=y, images=list(images), boxes=[boxes] * n, rows=at)
     return SimpleNamespace(model=model.fit(X, y), data=data)
 
@@ -60,7 +59,7 @@ def hostile():
     n = len(HOSTILE)
     X = rng.normal(size=(n, 2, 3))
     labels = np.array(HOSTILE[:3], dtype=object)[np.arange(n) % 3]
-    model = DiagAttClassifier(solver="gradient", max_epochs=5, optimizer="adam", random_state=0)
+    model = classifier(solver="gradient", max_epochs=5, optimizer="adam", random_state=0)
     spans = [[(0, len(text) // 2), (len(text) // 2, len(text))] for text in HOSTILE]
     payload = {"texts": HOSTILE, "spans": spans, "ids": HOSTILE, "title": HOSTILE[1]}
     with warnings.catch_warnings():

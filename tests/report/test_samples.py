@@ -9,6 +9,7 @@ from diagatt import DiagAttRegressor, GatedAttentionRegressor, PooledRegressor, 
 from diagatt.metrics import crlr, mean_deviance, rmse
 from diagatt.report.facts import metrics, model_facts
 from diagatt.report.samples import NEAR, collect
+from tests.models import regressor
 
 
 def test_classes(reviews):
@@ -49,7 +50,7 @@ def test_poisson_tells_its_deviance_and_covariates_reach_the_prediction():
     rng = np.random.default_rng(0)
     X, Z = rng.normal(size=(80, 3, 2)), rng.normal(size=(80, 1))
     y = rng.poisson(2.0, size=80)
-    model = DiagAttRegressor(family="poisson", solver="gradient", random_state=0, max_epochs=300)
+    model = regressor(family="poisson", solver="gradient", random_state=0, max_epochs=300)
     model.fit(X, y, covariates=Z)
     samples = collect(model, X, y, covariates=Z)
     np.testing.assert_allclose(samples.prediction, model.predict(X, Z))

@@ -66,7 +66,7 @@ def test_versions_and_estimators_do_not_change_the_key(monkeypatch):
     before = [task.key for task in tasks]
     monkeypatch.setattr("diagatt.__version__", "9.9.9")
     monkeypatch.setattr("diagatt.studies.tasks.version", lambda name: "9.9.9")
-    monkeypatch.setattr("diagatt.studies.methods.estimators", None)  # none is made for a key
+    monkeypatch.setattr("diagatt.studies.methods.diagatt", None)  # none is made for a key
     assert [task.key for task in tasks] == before
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from inspect import signature
 from typing import Any, ClassVar, Self
 
@@ -34,7 +35,7 @@ from diagatt.solvers import (
     get_solver,
 )
 from diagatt.solvers.criteria import unevenness
-from diagatt.solvers.heads import fit_heads
+from diagatt.solvers.heads import fit_heads, heads_to_try
 from diagatt.solvers.problem import Problem
 from diagatt.solvers.stored import StoredProblem
 from diagatt.stores import RowStore
@@ -108,6 +109,12 @@ class _DiagAtt(DiagonalReading):
 
     # Tools that ask for the signature of the class are to see the parameters.
     __new__.__signature__ = signature(__init__)  # type: ignore[attr-defined]
+
+    def set_params(self, **given: Any) -> Self:
+        """Set parameters; a solver that is given by name has those of the object it stands for."""
+        if any(name.startswith("solver__") for name in given):
+            given = {**given, "solver": get_solver(given.get("solver", self.solver))}
+        return super().set_params(**given)
 
     @classmethod
     def preset(cls, name: str, **parameters: Any) -> Self:
@@ -205,14 +212,18 @@ class _DiagAtt(DiagonalReading):
         solver = get_solver(self.solver)
         model = Model(1, get_score_form(self.score_form), self.coupling, self.ridge)
         start, checkpoint = self._warm_start(problem), Checkpoint.of(self.checkpoint)
+        if not problem.has_one_row_samples_only:
+            for R in heads_to_try(self.n_heads, model, problem):
+                reason = solver.refuse(problem, replace(model, n_heads=R))
+                if reason is not None:
+                    raise ValueError(reason)
 
         def fit(part: Problem, model: Model, is_last: bool) -> Fitted:
             if part.has_one_row_samples_only:  # attention has nothing to choose
                 return Uniform().fit(part, model)
-            reason = solver.refuse(part, model)
-            if reason is not None:
-                raise ValueError(reason)
-            kept: dict[str, Any] = {"start": start, "checkpoint": checkpoint} if is_last else {}
+            kept: dict[str, Any] = {"checkpoint": checkpoint} if is_last else {}
+            if is_last and start is not None and self.n_heads_ == model.n_heads:
+                kept["start"] = start
             return solver.fit(part, model, seed=seed, verbose=self.verbose, **kept)
 
         fitted, n_heads, criteria = fit_heads(
@@ -244,7 +255,7 @@ class _DiagAtt(DiagonalReading):
         self.selection_ = fitted.report
         self.unevenness_ = [] if is_glm else unevenness(module, problem)
         self._state = fitted.state
-        warn_if_uniform(self.unevenness_, stacklevel=5)
+        warn_if_uniform(self.unevenness_, stacklevel=6)  # the line that called fit
         self.n_iter_ = max(len(history) for history in fitted.history)
         self.communication_ = {
             "processes": problem.group.size,

@@ -219,11 +219,15 @@ def same_parameters(one: Solver, other: Solver) -> bool:
 
 @torch.no_grad()
 def copy_parameters(source: DiagonalAttention, target: DiagonalAttention, restart: int = 0) -> None:
-    """Start a module where an earlier fit ended (at its restart, if it had several)."""
+    """Start a module where an earlier fit ended (at its restart, if it had several).
+
+    Attention is the earlier fit's: scores grow with the temperature that will divide them.
+    """
     heads = target.n_heads
     restarts = source.n_heads // heads
     lines = slice(restart % restarts * heads, (restart % restarts + 1) * heads)
-    target.query_key.set_matrix(source.query_key.matrix()[lines])
+    warmer = target.temperature / source.temperature
+    target.query_key.set_matrix(warmer * source.query_key.matrix()[lines])
     target.value.copy_(source.value[lines] * restarts)
     target.intercept.copy_(source.intercept)
     target.covariate.copy_(source.covariate)

@@ -68,7 +68,7 @@ class AdamRun:
         self.best: dict[str, Tensor] = {}
         self.file: RunState | None = None
         if checkpoint is not None:
-            settings = asdict(replace(how, max_epochs=0, verbose=False))
+            settings = asdict(replace(how, max_epochs=0, max_steps=0, verbose=False))
             shapes = {k: list(v.shape) for k, v in module.state_dict().items()}
             self.file = RunState(checkpoint, problem, settings, shapes, described, seed)
 

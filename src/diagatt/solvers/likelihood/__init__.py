@@ -99,7 +99,8 @@ class Likelihood(Solver):
             self.covariance, self.rank, self.shrinkage, model.ridge, self.tolerance, verbose
         )
         form, file, report = model.score_form, None, list[dict]()
-        latent = start.state if start is not None else None
+        state = None if start is None else start.state
+        latent = state if isinstance(state, LatentRows) else None  # other solvers have other states
         if checkpoint is not None:
             run = asdict(replace(settings, verbose=False))
             parts = (run, form.name, model.coupling, model.n_heads, seed)

@@ -8,7 +8,7 @@ from sklearn.metrics import log_loss, mean_gamma_deviance, mean_poisson_deviance
 from torch.autograd.functional import hessian, jacobian
 
 from diagatt.families import FAMILIES, check_response, get_family
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.problem import Samples
 
 N, CLASSES = 12, 3
 
@@ -140,7 +140,7 @@ def test_curvature_is_positive_semidefinite_and_within_its_bound(family):
     y = torch.from_numpy(np.resize(RESPONSES[family.name](rng), 500))
     eigenvalues = torch.linalg.eigvalsh(family.curvature(y, z))
     assert eigenvalues.min() >= -1e-12
-    bound = family.curvature_bound()
+    bound = family.curvature_bound
     if bound is not None:
         assert eigenvalues.max() <= bound + 1e-12
 
@@ -149,7 +149,7 @@ def test_bound_of_the_multinomial_is_attained():
     z = torch.tensor([[20.0, 20.0, -20.0]], dtype=torch.float64)  # two equally likely classes
     family = get_family("multinomial")
     largest = torch.linalg.eigvalsh(family.curvature(torch.zeros(1), z)).max()
-    assert largest.item() == pytest.approx(family.curvature_bound())
+    assert largest.item() == pytest.approx(family.curvature_bound)
 
 
 LIKELIHOODS = {
@@ -179,7 +179,7 @@ def test_dispersion_averages_to_phi(name):
         y = z + phi**0.5 * rng.normal(size=len(z))
     else:
         y = rng.gamma(1 / phi, phi * np.exp(z))
-    dispersion = family.dispersion(torch.from_numpy(y), torch.from_numpy(z)[:, None])
+    dispersion = family.unit_dispersion(torch.from_numpy(y), torch.from_numpy(z)[:, None])
     assert dispersion.mean().item() == pytest.approx(phi, rel=0.02)
 
 
@@ -198,7 +198,7 @@ def test_integer_weights_are_repetitions(family):
     def problem(y, weights):
         offsets = torch.arange(len(y) + 1)
         empty = torch.empty(len(y), 0)
-        return Problem(family, torch.zeros(len(y), 1), offsets, y, weights, empty, z.shape[1])
+        return Samples(family, torch.zeros(len(y), 1), offsets, y, weights, empty, z.shape[1])
 
     repeated = torch.repeat_interleave(torch.arange(N), w)
     weighted = problem(y, w.double()).mean_loss(z)

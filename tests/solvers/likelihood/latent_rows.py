@@ -1,0 +1,15 @@
+"""A latent-row model with drawn parameters."""
+
+import torch
+
+from diagatt.solvers.likelihood.em import LatentRows
+from diagatt.solvers.likelihood.expected import ResponseModel
+from diagatt.solvers.likelihood.row_model import RowModel
+
+
+def random_model(rng, R, d, q, K=1) -> LatentRows:
+    A = torch.from_numpy(rng.standard_normal((R + 1, d, q)))
+    half = rng.standard_normal((R + 1, d, d + 2))
+    C = torch.from_numpy(half @ half.transpose(0, 2, 1) / d)
+    value = torch.from_numpy(rng.standard_normal((R, d, K)))
+    return LatentRows(RowModel(A, C), ResponseModel(value, torch.zeros(1, K).double() + 0.3, 0.7))
