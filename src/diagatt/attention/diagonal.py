@@ -183,9 +183,10 @@ class DiagonalAttention(AttentionModule):
 
     def attention(self, values: Tensor, offsets: Tensor) -> Tensor:
         """Return κ, (N, R): equation (softmax_diag_score_multi)."""
-        return self._weights(self.scores(values, offsets), offsets)
+        return self.weights(self.scores(values, offsets), offsets)
 
-    def _weights(self, scores: Tensor, offsets: Tensor) -> Tensor:
+    def weights(self, scores: Tensor, offsets: Tensor) -> Tensor:
+        """Return κ of given scores ψ, (N, R)."""
         return attend(scores / self.temperature, offsets, self.coupling, self.groups)
 
     def forward(
@@ -215,7 +216,7 @@ class DiagonalAttention(AttentionModule):
         # ⟨v_r, Xᵀκ_r⟩ = Σ_j κ_jr ⟨v_r, x_j⟩: project rows first, no pooled rows needed.
         project = self.value.permute(1, 0, 2).flatten(1)  # (d, R·K)
         scores, effects = self._scores(values, offsets, project)
-        kappa = self._weights(scores, offsets)  # (N, R)
+        kappa = self.weights(scores, offsets)  # (N, R)
         effects = effects.reshape(len(values), self.n_heads, self.n_outputs)
         z = segment_sum((kappa[:, :, None] * effects).sum(dim=1), offsets) + self.intercept
         return z if covariates is None else z + covariates @ self.covariate

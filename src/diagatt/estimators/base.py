@@ -31,6 +31,8 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         "device": parameters.device(),
         "verbose": parameters.boolean(),
     }
+    # Whether new samples are searched for NaN and infinity before anything else; a pass over them.
+    _looks_at_every_entry: ClassVar[bool] = True
     family: str = "auto"
     device: str = "cpu"
     dtype: str | None = None
@@ -124,7 +126,8 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
             )
         if reset:
             self._note_features(rows, flat)
-        coerce.refuse_nonfinite(rows)
+        if reset or flat or self._looks_at_every_entry:
+            coerce.refuse_nonfinite(rows)
         return rows
 
     def _note_features(self, rows: Any, flat: bool = False) -> None:

@@ -25,6 +25,8 @@ from diagatt.stores import RowStore
 class DiagonalReading(TransformerMixin, RowsEstimator):
     """What a fitted diagonalized attention says; `_DiagAtt` fits it."""
 
+    # A score or an effect is finite only if all entries of its row are: those are looked at.
+    _looks_at_every_entry = False
     query_: np.ndarray  # (M·R, D, q), or W itself, (M·R, D, D)
     key_: np.ndarray | None  # (M·R, D, q), or None
 
@@ -83,13 +85,17 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
     def _linear_predictor(self, X: Any, covariates: Any = None) -> np.ndarray:
         rows, module, values, offsets = self._packed(X)
         Z = coerce.covariates(covariates, len(rows), self.n_covariates_)
-        return map_blocks(module, values, offsets, torch.as_tensor(Z).to(values)).cpu().numpy()
+        z = map_blocks(module, values, offsets, torch.as_tensor(Z).to(values))
+        _refuse_nonfinite(z, rows)
+        return z.cpu().numpy()
 
     @torch.no_grad()
     def _attention(self, X: Any) -> tuple[RaggedRows, Tensor, Tensor, Tensor]:
         """Return samples, weights of every restart (N, M, R), and packed rows with offsets."""
         rows, module, values, offsets = self._packed(X)
-        kappa = map_blocks(module.attention, values, offsets)
+        scores = map_blocks(module.scores, values, offsets)
+        _refuse_nonfinite(scores, rows)
+        kappa = map_blocks(module.weights, scores, offsets)
         return rows, kappa.reshape(len(values), self.n_restarts_, self.n_heads_), values, offsets
 
     @torch.no_grad()
@@ -97,6 +103,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         """Return samples, scores ψ/τ of every restart (N, M, R), and offsets."""
         rows, module, values, offsets = self._packed(X)
         scores = map_blocks(module.scores, values, offsets) / self.temperature_
+        _refuse_nonfinite(scores, rows)
         return rows, scores.reshape(len(values), self.n_restarts_, self.n_heads_), offsets
 
     @by_shard
@@ -212,6 +219,12 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _refuse_nonfinite(found: Tensor, rows: RaggedRows) -> None:
+    """Search the rows for NaN and infinity if what was computed from them is not finite."""
+    if not bool(torch.isfinite(found.sum())):
+        coerce.refuse_nonfinite(rows)
 
 
 def _per_sample(packed: torch.Tensor, rows: RaggedRows) -> list[np.ndarray]:
