@@ -205,7 +205,7 @@ def test_the_file_names_its_versions_and_parameters(saved):
     solver = parameters.pop("solver")
     written = document["parameters"].pop("solver")
     assert document["parameters"] == json.loads(json.dumps(parameters))
-    assert written == {"class": "Gradient", "parameters": solver.get_params()}
+    assert written == {"object": "Gradient", "parameters": solver.get_params()}
 
 
 @pytest.mark.parametrize(
@@ -228,9 +228,11 @@ def test_solvers_survive_with_their_parameters(tmp_path, solver):
 
 def test_a_solver_that_nobody_imported_is_named(saved):
     tensors, document = modelfile.read(saved)
-    document["parameters"]["solver"]["class"] = "Magic"
+    document["parameters"]["solver"]["object"] = "Magic"
     modelfile.write(saved, tensors, document)
-    with pytest.raises(ModelFileError, match="the solver Magic is not known: import it first"):
+    with pytest.raises(
+        ModelFileError, match="names a Magic, which is not known here: import it first"
+    ):
         DiagAttRegressor.load(saved)
 
 

@@ -66,7 +66,7 @@ def test_gradients():
 @pytest.mark.parametrize("optimizer", ["adam", "lbfgs"])
 def test_blocks_do_not_change_a_fit(optimizer):
     y = responses(X)
-    settings = {"optimizer": optimizer, "batch_size": 16, "random_state": 0, "score_ridge": 10.0}
+    settings = {"optimizer": optimizer, "batch_size": 16, "random_state": 0}
     whole = StdAttRegressor(**settings).fit(X, y)
     limit = 2 * attention_bytes(5, 3, 1, itemsize=8)
     blocked = StdAttRegressor(**settings, memory_limit=limit).fit(X, y)

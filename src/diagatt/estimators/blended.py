@@ -237,4 +237,5 @@ class BlendedClassifier(ClassifierMixin, _Blended):
 
     def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return the most probable classes, (n_samples,)."""
-        return self.classes_[self.predict_proba(X, covariates).argmax(axis=1)]
+        best = self.predict_proba(X, covariates).argmax(axis=1)
+        return self.classes_[best]

@@ -22,6 +22,8 @@ from diagatt.selection import select
 from diagatt.solvers.gradient.train import OPTIMIZERS, Training
 from diagatt.solvers.problem import Samples
 
+# Steps that L-BFGS remembers: with ten, it stops short of the optimum of these modules.
+LBFGS_MEMORY = 50
 # Parameters of competitors that train a torch module.
 TRAINING_RULES: Mapping[str, Rule] = {
     "optimizer": one_of(*OPTIMIZERS),
@@ -107,7 +109,8 @@ class Competitor(RowsEstimator):
     def _training(self) -> Training:
         """Return how to train a module: parameters, or the values in use where they were tuned."""
         names = set(Training.__dataclass_fields__) & set(self.get_params(deep=False))
-        return Training(**{n: getattr(self, f"{n}_", getattr(self, n)) for n in names})
+        used = {n: getattr(self, f"{n}_", getattr(self, n)) for n in names}
+        return Training(**used, memory=LBFGS_MEMORY)
 
     # ------------------------------------------------------------------ predicting
 

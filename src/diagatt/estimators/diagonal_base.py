@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from inspect import signature
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -105,6 +106,9 @@ class _DiagAtt(DiagonalReading):
                     "from diagatt.solvers import …"
                 )
         return super().__new__(cls)
+
+    # Tools that ask for the signature of the class are to see the parameters.
+    __new__.__signature__ = signature(__init__)  # type: ignore[attr-defined]
 
     def set_params(self, **given: Any) -> Self:
         """Set parameters; a solver that is given by name has those of the object it stands for."""

@@ -27,6 +27,7 @@ def minimize_lbfgs(
     max_steps: int,
     tolerance: float,
     ftol: float = 1e-12,
+    memory: int = 10,
     after_step: Callable[[float], None] | None = None,
 ) -> Minimum:
     """Minimize a function of a float64 tensor of any shape.
@@ -39,6 +40,8 @@ def minimize_lbfgs(
         Stop when no entry of the gradient is larger.
     ftol : float
         Stop when a step lowers the value by less than this share of it.
+    memory : int
+        How many steps the approximation of the curvature remembers.
     after_step : callable, optional
         Called with the value after each step.
 
@@ -65,7 +68,7 @@ def minimize_lbfgs(
         jac=True,
         method="L-BFGS-B",
         callback=record,
-        options={"maxiter": max_steps, "ftol": ftol, "gtol": tolerance},
+        options={"maxiter": max_steps, "maxcor": memory, "ftol": ftol, "gtol": tolerance},
     )
     x = torch.from_numpy(result.x).reshape(start.shape).to(start.device)
     return Minimum(x, float(result.fun), result.status != 1)

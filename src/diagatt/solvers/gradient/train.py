@@ -42,6 +42,7 @@ class Training:
     batch_size: int | None = 128
     max_epochs: int = 20  # of Adam
     max_steps: int = 2000  # of L-BFGS
+    memory: int = 10  # of L-BFGS, in steps
     tolerance: float = 1e-8
     ridge: float = 1.0
     score_ridge: float = 0.1
@@ -201,7 +202,14 @@ def train_lbfgs(module: AttentionModule, samples: Samples, how: Training) -> His
 
     start = parameters_to_vector(parameters).detach()
     with progress_bar("L-BFGS", how.max_steps, how.verbose) as advance:
-        minimum = minimize_lbfgs(objective, start, how.max_steps, how.tolerance, after_step=record)
+        minimum = minimize_lbfgs(
+            objective,
+            start,
+            how.max_steps,
+            how.tolerance,
+            memory=how.memory,
+            after_step=record,
+        )
     check_finite(minimum.value, len(history))
     if not minimum.is_converged:
         warnings.warn(
