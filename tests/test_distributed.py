@@ -15,11 +15,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from diagatt import DiagAttClassifier, DiagAttRegressor, simulate
+from diagatt.solvers import Gradient
 from diagatt.stores import RowStore
 
 ATTRIBUTES = ("query_key_", "value_", "intercept_")
 LIKELIHOOD = {"solver": "likelihood", "random_state": 0}
-GRADIENT = {"solver": "gradient", "batch_size": 50, "max_epochs": 3, "random_state": 0}
+
+
+def by_gradient(**options):
+    return {"solver": Gradient(batch_size=50, max_epochs=3, **options), "random_state": 0}
+
+
 FITS = {
     "likelihood": ("numbers", DiagAttRegressor, LIKELIHOOD),
     "two heads": ("numbers", DiagAttRegressor, {**LIKELIHOOD, "n_heads": 2}),
@@ -28,11 +34,11 @@ FITS = {
     "gradient": (
         "numbers",
         DiagAttRegressor,
-        {**GRADIENT, "row_dropout": 0.1, "value_dropout": 0.5},
+        by_gradient(row_dropout=0.1, value_dropout=0.5),
     ),
-    "held out": ("numbers", DiagAttRegressor, {**GRADIENT, "validation_fraction": 0.3}),
+    "held out": ("numbers", DiagAttRegressor, by_gradient(validation_fraction=0.3)),
     "few shards": ("few", DiagAttRegressor, LIKELIHOOD),
-    "few shards, gradient": ("few", DiagAttRegressor, GRADIENT),
+    "few shards, gradient": ("few", DiagAttRegressor, by_gradient()),
 }
 
 

@@ -17,6 +17,8 @@ from tests.models import regressor
 from tests.solvers.gradient.training import assert_identical
 from tests.solvers.samples import make_problem, ragged
 
+pytestmark = pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning")
+
 MODEL = Model(2, get_score_form("affine"), "independent", ridge=0.0)
 
 

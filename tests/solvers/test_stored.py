@@ -12,7 +12,10 @@ from diagatt.stores import RowStore
 from tests.models import classifier, regressor
 from tests.solvers.stores import D, N, P, assert_same, stored
 
-pytestmark = pytest.mark.usefixtures("nothing_is_read_whole")
+pytestmark = [
+    pytest.mark.usefixtures("nothing_is_read_whole"),
+    pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning"),
+]
 
 
 @pytest.mark.parametrize(

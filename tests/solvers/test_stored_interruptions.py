@@ -16,7 +16,10 @@ from diagatt.solvers.stored import StoredProblem
 from tests.models import regressor
 from tests.solvers.stores import assert_same, stored
 
-pytestmark = pytest.mark.usefixtures("nothing_is_read_whole")
+pytestmark = [
+    pytest.mark.usefixtures("nothing_is_read_whole"),
+    pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning"),
+]
 
 
 class Interrupted(Exception):

@@ -107,9 +107,10 @@ def test_value_dropout_teaches_values_about_rows_that_are_not_attended():
     rows, y = RaggedRows.from_samples(list(X)), signal[:, 0]
     slopes = {}
     for share in (0.0, 0.5):
+        settings = adam(value_dropout=share, max_epochs=60, batch_size=40, learning_rate=0.05)
         module = DiagonalAttention(4).double()
         module.query_key.set_matrix(torch.diag(torch.tensor([0.0, 0.0, 400.0, 0.0]))[None])
-        AdamRun(module, problem_of(rows, y), adam(value_dropout=share, max_epochs=60), 0).run()
+        AdamRun(module, problem_of(rows, y), settings, 0).run()
         slopes[share] = module.value[0, :2, 0].tolist()
     assert slopes[0.5] == pytest.approx([1, 1], abs=0.05)
     assert abs(slopes[0.0][1]) < 0.05
