@@ -36,6 +36,7 @@ def nothing(rng, n):
     return rng.standard_normal((n, 10, 4)), rng.standard_normal(n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [heavy_tails, skewed, mixture, nothing])
 def test_auto_is_as_good_as_its_better_part(make):
     rng = np.random.default_rng(0)

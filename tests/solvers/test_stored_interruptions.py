@@ -68,6 +68,7 @@ def test_the_checkpoint_of_another_store_is_refused(data, store, tmp_path):
         regressor(**settings).fit(other)
 
 
+@pytest.mark.slow
 def test_a_killed_command_goes_on(tmp_path):
     drawn = simulate.regression(2000, p=50, d=12, seed=0)
     RowStore.from_rows(tmp_path / "store", drawn.X, drawn.y, shard_mib=0.25)

@@ -61,6 +61,7 @@ def test_m_step_is_stationary():
         assert abs(slope / curvature) < 1e-4  # how far from the optimum, in units of V
 
 
+@pytest.mark.slow
 def test_standard_errors_match_the_spread_over_replications():
     base = simulate.regression(10, p=6, d=3, mu=(2.0,), sigma2=(3.0,), seed=1)
     estimates, errors = [], []
