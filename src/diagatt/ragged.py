@@ -129,7 +129,7 @@ class RaggedRows(Sequence):
 
     @classmethod
     def from_frame(cls, frame: Any, sample: str, features: Sequence[str] | None = None):
-        """Pack a long table: one line a row, a column that says which sample it belongs to.
+        """Pack a long table: one line per row, and a column that names the row's sample.
 
         Parameters
         ----------
@@ -198,7 +198,7 @@ class RaggedRows(Sequence):
         return np.diff(self._offsets)
 
     def shortest(self) -> tuple[int, int]:
-        """Number and length of the (first) sample with the fewest rows."""
+        """Return the index and the length of the (first) sample with the fewest rows."""
         sample = int(np.argmin(self.lengths))
         return sample, int(self.lengths[sample])
 

@@ -40,13 +40,13 @@ def by_shard(method: Callable) -> Callable:
         for part in X.parts():
             beside = (part.covariates,) if takes_covariates else ()
             answers.append(method(self, part.X, *beside))
-        return _together(answers)
+        return _joined(answers)
 
     return answer
 
 
-def _together(answers: list) -> Any:
-    """Lists, arrays, or certainties, one after the other."""
+def _joined(answers: list) -> Any:
+    """Return lists, arrays or certainties one after the other."""
     first = answers[0]
     if isinstance(first, list):
         return [one for answer in answers for one in answer]
