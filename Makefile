@@ -7,11 +7,12 @@ READY  := $(VENV)/.ready
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types check test-portable test-shuffled install docs reproduce-table1-cell
+.PHONY: help demo test lint types check check-fast test-portable test-shuffled install docs reproduce-table1-cell
 
 help:
 	@echo "make demo                   simulate, fit, predict, localize: the method in under a minute"
 	@echo "make test                   lint, type-check and run every test"
+	@echo "make check-fast             the unit tests of the core, in about a minute"
 	@echo "make test-portable          the numerical tests as five other processors would run them"
 	@echo "make test-shuffled SEED=1   every test, in an order that the seed decides"
 	@echo "make docs                   the documentation, its examples run"
@@ -38,6 +39,13 @@ types: $(READY)
 check: $(READY)
 	@sh scripts/ensure_chromium.sh
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+
+# The unit tests of the core, for the time between two edits.
+CORE := tests/attention tests/families tests/solvers tests/test_segments.py tests/test_scores.py tests/test_ragged.py \
+	tests/test_coerce.py tests/test_parameters.py tests/test_selection.py tests/test_rooms.py
+
+check-fast: $(READY)
+	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m "not slow" $(CORE)
 
 test: lint types check
 

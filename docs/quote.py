@@ -30,7 +30,7 @@ def section(file: Path, title: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """The text with every quotation as its source has it now."""
+    """Return the text with every quotation as its source has it now."""
 
     def renew(found: re.Match) -> str:
         return f"{found[1]}\n{section(ROOT / found['file'], found['section'])}\n\n{found[5]}"

@@ -198,7 +198,7 @@ class RaggedRows(Sequence):
         return np.diff(self._offsets)
 
     def shortest(self) -> tuple[int, int]:
-        """Return the index and the length of the (first) sample with the fewest rows."""
+        """Return index and length of the (first) sample with the fewest rows."""
         sample = int(np.argmin(self.lengths))
         return sample, int(self.lengths[sample])
 

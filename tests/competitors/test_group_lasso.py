@@ -61,6 +61,23 @@ def test_objective_equals_that_of_proximal_gradient(kind, alpha):
     np.testing.assert_allclose(ours[0], independent[0], atol=1e-5)
 
 
+@pytest.mark.parametrize("alpha", [0.01, 0.05])
+@pytest.mark.parametrize("kind", ["quadratic", "logistic"])
+def test_the_gradient_of_chosen_rows_is_at_rounding_level(kind, alpha):
+    y = responses(X)
+    y = np.where(y > 0, 1.0, -1.0) if kind == "logistic" else y
+    design = row_design(X.values, X.offsets, WEIGHTS, 4)
+    coef, intercept = uncentred(fit_group_lasso(design, y, alpha, kind == "logistic"), design)
+    weighted = WEIGHTS * slope(kind, y, PADDED @ coef.ravel() + intercept)
+    gradient = (PADDED.T @ weighted).reshape(-1, 3)
+    norms = np.linalg.norm(coef, axis=1, keepdims=True)
+    chosen = norms[:, 0] > 0
+    assert chosen.any()
+    distance = gradient[chosen] + alpha * coef[chosen] / norms[chosen]
+    terms = np.abs(PADDED).T @ np.abs(weighted)  # what is added up, and may round
+    assert np.abs(distance).max() <= 100 * np.finfo(float).eps * terms.max()
+
+
 def test_estimator_minimizes_the_objective_of_its_docstring():
     y = responses(X)
     model = GroupLassoRegressor(0.05).fit(X, y, WEIGHTS)

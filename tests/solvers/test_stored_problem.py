@@ -70,6 +70,13 @@ def test_one_batch_of_all_rows_must_fit(store):
         next(problem.batches(None, 0.0, torch.Generator()))
 
 
+def test_dropped_rows_leave_as_many_as_asked(store):
+    generator = torch.Generator().manual_seed(0)
+    batches = [batch for batch, _ in on_disk(store).batches(64, 0.99, generator, least=3)]
+    assert min(int(batch.offsets.diff().min()) for batch in batches) == 3
+    assert sum(len(batch.values) for batch in batches) < 4 * N
+
+
 def test_two_epochs_have_other_batches(store):
     problem, generator = on_disk(store), torch.Generator().manual_seed(5)
     first, second = (list(problem.batches(64, 0.0, generator)) for _ in range(2))

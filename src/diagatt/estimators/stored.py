@@ -46,7 +46,7 @@ def by_shard(method: Callable) -> Callable:
 
 
 def _joined(answers: list) -> Any:
-    """Return lists, arrays or certainties one after the other."""
+    """Join lists, arrays or certainties, one after the other."""
     first = answers[0]
     if isinstance(first, list):
         return [one for answer in answers for one in answer]
@@ -69,7 +69,7 @@ def check_given(store: RowStore, **given: Any) -> None:
 
 
 def stored_classes(store: RowStore) -> np.ndarray:
-    """Classes of samples that count, sorted; shard by shard, no rows are read."""
+    """Return the classes of samples that count, sorted; shard by shard, without reading rows."""
     found: set = set()
     for k in range(len(store.shards)):
         shard = store.select([k])  # columns alone are read, and verified
@@ -79,7 +79,7 @@ def stored_classes(store: RowStore) -> np.ndarray:
 
 
 def is_small(store: RowStore) -> bool:
-    """Whether the store is read into memory and fitted there."""
+    """Return whether the store is read into memory and fitted there."""
     return store.n_rows * store.n_features <= READ_WHOLE
 
 

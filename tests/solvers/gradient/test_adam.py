@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from diagatt import DiagonalAttention, RaggedRows
+from diagatt.solvers import Gradient, Model
 from diagatt.solvers.glm import DivergedError
 from diagatt.solvers.gradient.adam import AdamRun, train
 from diagatt.solvers.gradient.train import risk
@@ -112,6 +113,34 @@ def test_value_dropout_teaches_values_about_rows_that_are_not_attended():
         slopes[share] = module.value[0, :2, 0].tolist()
     assert slopes[0.5] == pytest.approx([1, 1], abs=0.05)
     assert abs(slopes[0.0][1]) < 0.05
+
+
+@pytest.mark.parametrize("share", ["row_dropout", "value_dropout"])
+@pytest.mark.parametrize("n_heads", [2, 3])
+@pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning")
+def test_dropped_rows_leave_enough_for_heads_of_distinct_rows(share, n_heads):
+    """Samples of fewer rows than heads have no joint distribution: the loss became NaN."""
+    X, y = ragged(shortest=n_heads)
+    model = gradient_regressor(n_heads=n_heads, optimizer="adam", max_epochs=3, **{share: 0.95})
+    model.fit(X, y)
+    assert all(np.isfinite(entry["loss"]) for entry in model.history_[0])
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_batches_of_training_keep_as_many_rows_as_heads(monkeypatch):
+    step, lengths = AdamRun.step, []
+
+    def recorded(run, batch, *arguments, **options):
+        lengths.append(int(batch.offsets.diff().min()))
+        return step(run, batch, *arguments, **options)
+
+    monkeypatch.setattr(AdamRun, "step", recorded)
+    shares = {"row_dropout": 0.95, "value_dropout": 0.95}
+    for coupling, least in [("distinct", 2), ("independent", 1)]:
+        model = Model(2, coupling=coupling)
+        Gradient(optimizer="adam", max_epochs=2, **shares).fit(make_problem(n=200), model, seed=0)
+        assert min(lengths) == least
+        lengths.clear()
 
 
 @pytest.mark.parametrize("family", ["gaussian", "poisson"])

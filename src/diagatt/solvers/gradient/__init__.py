@@ -14,7 +14,7 @@ from diagatt.attention.query_key import PARAMETERIZATIONS
 from diagatt.parameters import Rule, at_least, count, instance, one_of, optional, positive, share
 from diagatt.solvers.base import Fitted, Model, Solver, copy_parameters, same_parameters
 from diagatt.solvers.checkpoint import Checkpoint
-from diagatt.solvers.gradient.adam import train
+from diagatt.solvers.gradient.adam import train as train_module  # `gradient.train` is a file
 from diagatt.solvers.gradient.restarts import average
 from diagatt.solvers.gradient.train import OPTIMIZERS, Training, start_at_pooled
 from diagatt.solvers.likelihood import Likelihood
@@ -177,7 +177,8 @@ class Gradient(Solver):
             else:
                 copy_parameters(start.module, module, restart=k)
             file = None if checkpoint is None else checkpoint.of_restart(k)
-            history.append(train(module, problem, how, restart_seed, file, self._described(model)))
+            described = self._described(model)
+            history.append(train_module(module, problem, how, restart_seed, file, described))
             modules.append(module)
         return Fitted(average(modules, problem), self, history, n_restarts=len(modules))
 

@@ -1,0 +1,95 @@
+"""How the source is built: what a reader of it counts.
+
+``python -m benchmarks.house`` prints constructor parameters, the files that a default fit and a
+prediction pass through, decisions that are made by name, and lines and files of the source.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import diagatt
+from diagatt import DiagAttRegressor, simulate
+from diagatt.attention.coupling import COUPLINGS
+from diagatt.families import FAMILIES
+from diagatt.kinds.base import KINDS
+from diagatt.scores import SCORE_FORMS
+from diagatt.solvers import SOLVERS
+
+SOURCE = Path(diagatt.__file__).parent
+# Who may ask by name: the file or folder that owns it.
+OWNERS = {
+    "family": (FAMILIES, ["families/"]),
+    "score form": (SCORE_FORMS, ["scores.py"]),
+    "solver": (SOLVERS, ["solvers/"]),
+    "coupling": (COUPLINGS, ["attention/coupling.py"]),
+    "kind of input": (KINDS, ["kinds/"]),
+}
+STORES = r"isinstance\([^)]*\b(RowStore|StoredProblem|Samples)\b"
+
+
+def files_touched(call: Any) -> set[str]:
+    """Return the files of the library whose functions run during a call."""
+    found: set[str] = set()
+
+    def note(frame: Any, event: str, _: Any) -> None:
+        name = frame.f_code.co_filename
+        if event == "call" and name.startswith(str(SOURCE)):
+            found.add(str(Path(name).relative_to(SOURCE)))
+
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+def decisions_by_name() -> list[str]:
+    """Return the lines that compare with the name of a thing outside the file that owns it."""
+    found = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = str(path.relative_to(SOURCE))
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            for what, (names, homes) in OWNERS.items():
+                words = "|".join(re.escape(word) for word in names if word != "auto")
+                pattern = rf"(==|!=|\bin) *\(?\"({words})\""
+                if re.search(pattern, line) and not name.startswith(tuple(homes)):
+                    found.append(f"{name}:{number} ({what}): {line.strip()}")
+            if re.search(STORES, line) and not name.startswith(("stores/", "solvers/stored")):
+                found.append(f"{name}:{number} (memory or disk): {line.strip()}")
+    return found
+
+
+def main() -> None:
+    """Print all counts."""
+    warnings.simplefilter("ignore")
+    for kind in (diagatt.DiagAttRegressor, diagatt.DiagAttClassifier):
+        print(
+            f"parameters of {kind.__name__}: {len(inspect.signature(kind.__init__).parameters) - 1}"
+        )
+    data = simulate.regression(600, p=6, d=4, mu=(3,), sigma2=(4,), seed=0)
+    samples, model = list(data.X), DiagAttRegressor(random_state=0)
+    model.fit(samples, data.y)  # imports are not part of a fit
+    fitted = files_touched(lambda: model.fit(samples, data.y))
+    print(f"files that a default fit passes through: {len(fitted)}")
+    print("  " + ", ".join(sorted(fitted)))
+    print(
+        f"files that predict passes through: {len(files_touched(lambda: model.predict(samples)))}"
+    )
+    decisions = decisions_by_name()
+    print(f"decisions by name, type or shape outside the owner: {len(decisions)}")
+    for line in decisions:
+        print(f"  {line}")
+    files = list(SOURCE.rglob("*.py"))
+    lines = sum(len(path.read_text().splitlines()) for path in files)
+    print(f"source: {lines:,} lines in {len(files)} files")
+
+
+if __name__ == "__main__":
+    main()
