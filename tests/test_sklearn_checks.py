@@ -106,11 +106,11 @@ def test_lifted_suite(estimator, monkeypatch):
 
 def test_the_lifted_suite_would_see_a_leak_between_samples(monkeypatch):
     """A planted leak (softmax over all rows of the batch) passes one-row samples, not these."""
-    from diagatt.attention import diagonal
+    from diagatt.attention import coupling
 
     def leaking(scores, offsets):
         return torch.softmax(scores, dim=0) * (len(offsets) - 1)
 
-    monkeypatch.setattr(diagonal, "segment_softmax", leaking)
+    monkeypatch.setattr(coupling, "segment_softmax", leaking)
     statuses = {r["status"] for r in run_checks(LiftedRegressor()).values()}
     assert "failed" in statuses

@@ -129,7 +129,7 @@ class RaggedRows(Sequence):
 
     @classmethod
     def from_frame(cls, frame: Any, sample: str, features: Sequence[str] | None = None):
-        """Pack a long table: one line a row, a column that says which sample it belongs to.
+        """Pack a long table: one line per row, and a column that names the row's sample.
 
         Parameters
         ----------

@@ -10,7 +10,6 @@ from diagatt.competitors.mdsp import (
     MDSPClassifier,
     MDSPFit,
     MDSPRegressor,
-    MDSPSettings,
     early_rule,
     separation_prox,
 )
@@ -73,7 +72,7 @@ def test_history_is_the_objective_of_the_docstring(kind):
     codes = y if kind == "gaussian" else np.searchsorted(model.classes_, y)
     names = {"gaussian": ("gaussian", 1), "two": ("bernoulli", 1), "three": ("multinomial", 3)}
     family, K = names[kind]
-    fit = MDSPFit(problem_of(X, codes, family, K), MDSPSettings(0.3, max_steps=7)).run()
+    fit = MDSPFit(problem_of(X, codes, family, K), 0.3).run(max_steps=7)
     gamma = fit.gamma.numpy()
     total, z = 0.0, []
     for i, sample in enumerate(X):
@@ -90,8 +89,8 @@ def test_history_is_the_objective_of_the_docstring(kind):
 def test_converged_fit_of_one_row_is_the_lasso():
     """With γ = 0 and one observation: all on the largest |x|, residual λ/max|x|."""
     rows = RaggedRows.from_rows([[1.0, -4.0, 2.0]])
-    settings = MDSPSettings(alpha=0.8, max_steps=5000, tolerance=1e-14)
-    fit = MDSPFit(problem_of(rows, [3.0]), settings, torch.zeros(1, 3, dtype=torch.float64)).run()
+    fit = MDSPFit(problem_of(rows, [3.0]), 0.8, torch.zeros(1, 3, dtype=torch.float64))
+    fit.run(max_steps=5000, tolerance=1e-14)
     expected = [[0.0, -(3.0 - 0.8 / 4.0) / 4.0, 0.0]]
     np.testing.assert_allclose(fit.coefficients.numpy(), expected, atol=1e-6)
 

@@ -9,7 +9,7 @@ with ℓ = (y − z)²/2 or the logistic loss; as in skglm, the loss is a mean o
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -256,29 +256,22 @@ def uncentred(beta: np.ndarray, design: RowDesign) -> tuple[np.ndarray, float]:
 # ---------------------------------------------------------------------- estimators
 
 
+@dataclass(eq=False, repr=False)
 class _GroupLasso(Padded):
     """What regression and classification share."""
+
+    alpha: Any = 0.01
+    _: KW_ONLY
+    tolerance: float | None = None
+    n_located: int = N_LOCATED
+    selection: str | int = "holdout"
+    random_state: Any = None
 
     # From large to small: each solution is a good start for the next.
     grids: ClassVar = {"alpha": (1.0, 0.1, 0.01)}
     rules: ClassVar = {"alpha": several(at_least(0)), "tolerance": optional(at_least(0))}
-    per_position = "one line of coefficients"
-    alpha_: float
-
-    def __init__(
-        self,
-        alpha: Any = 0.01,
-        *,
-        tolerance: float | None = None,
-        n_located: int = N_LOCATED,
-        selection: str | int = "holdout",
-        random_state: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.tolerance = tolerance
-        self.n_located = n_located
-        self.selection = selection
-        self.random_state = random_state
+    per_position: ClassVar = "one line of coefficients"
+    alpha_: float = field(init=False)
 
     def _train(self, problem: Samples, seed: int, memo: dict) -> None:
         arrays = (problem.values.numpy(), problem.offsets.numpy(), problem.weights.numpy())
@@ -328,28 +321,21 @@ class GroupLassoRegressor(Regression, _GroupLasso):
     Parameters
     ----------
     alpha : float, "auto" or sequence
-        λ; "auto" tries 1, 0.1 and 0.01 on held-out samples.
+        λ; "auto" tries 1, 0.1 and 0.01.
     tolerance : float, optional
         Distance to optimality at which to stop, relative to that of C = 0; by default 1e-10 for
         small data and 1e-4 beyond.
-    n_located : int
-        How many rows `locate` names per sample, the paper's R̃: those with the largest ‖C_j‖.
-    selection : "holdout" or int
-        How candidate values are compared: on one held-out part of n/8, or by this many folds.
-    random_state : int, RandomState or None
-        Seeds the choice of the held-out part.
+    n_located, selection, random_state
+        See `Competitor`; rows are located by ‖C_j‖, the same for all samples.
 
     Attributes
     ----------
-    coef_ : array of shape (1, p, d)
-        C.
-    intercept_ : array of shape (1,)
-    alpha_ : float
-        The value in use.
+    coef_, intercept_ : arrays of shape (1, p, d) and (1,)
+        C and b.
     n_rows_ : int
         p, rows of the longest training sample.
-    selection_ : list of dicts
-        Held-out loss of every value tried.
+    alpha_, selection_ : float, list of dicts
+        The value in use, and the held-out loss of every value tried.
 
     Examples
     --------
@@ -362,22 +348,11 @@ class GroupLassoRegressor(Regression, _GroupLasso):
 
 
 class GroupLassoClassifier(Classification, _GroupLasso):
-    """Group lasso logistic regression with rows as groups; see `GroupLassoRegressor`.
+    """Group lasso logistic regression with rows as groups.
 
-    More than two classes are each fitted against the rest, and their probabilities normalized.
-
-    Parameters
-    ----------
-    alpha, tolerance, n_located, selection, random_state
-        As in `GroupLassoRegressor`; the loss is the mean logistic loss.
-
-    Attributes
-    ----------
-    classes_ : array of shape (n_classes,)
-    coef_, intercept_ : arrays of shape (K, p, d) and (K,)
-        K is 1 for two classes, else the number of classes.
-    alpha_, n_rows_, selection_
-        As in `GroupLassoRegressor`.
+    Parameters and attributes are those of `GroupLassoRegressor`, and ``classes_``. More than two
+    classes are each fitted against the rest, one line of ``coef_`` per class, and their
+    probabilities are normalized.
 
     Examples
     --------

@@ -13,7 +13,7 @@ C has the shape of the packed rows; nothing else of that size is made.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -27,7 +27,7 @@ from diagatt.competitors.padded import Padded
 from diagatt.estimators.response import Classification, Regression
 from diagatt.localization import N_LOCATED, top_rows
 from diagatt.parameters import at_least, boolean, count, several
-from diagatt.segments import BLOCK_ROWS, sample_of_row, segment_sum
+from diagatt.segments import BLOCK_ROWS, row_positions, sample_of_row, segment_sum
 from diagatt.solvers.problem import Samples
 
 # Ten steps, all of which are made.
@@ -35,16 +35,6 @@ EARLY_STOPPING = {"stop_early": True, "max_steps": 10, "tolerance": 0.0}
 
 
 # ---------------------------------------------------------------------- solver
-
-
-@dataclass(frozen=True)
-class MDSPSettings:
-    """How far to go; the names are those of the estimators' parameters."""
-
-    alpha: float = 0.1
-    max_steps: int = 1000
-    step_size: float | None = None
-    tolerance: float = 1e-6
 
 
 def separation_prox(u: Tensor, gamma: Tensor, threshold: Tensor) -> tuple[Tensor, Tensor]:
@@ -63,8 +53,8 @@ def separation_prox(u: Tensor, gamma: Tensor, threshold: Tensor) -> tuple[Tensor
     tensor of shape (m, D), and bool (m,): whether γ's side was taken (0's if they are equal)
     """
     from_gamma = u - gamma
-    cut_gamma = _clip(from_gamma, threshold)  # soft(v) = v − clip(v)
-    cut_zero = _clip(u, threshold)
+    cut_gamma = from_gamma.clamp(-threshold, threshold)  # soft(v) = v − clip(v)
+    cut_zero = u.clamp(-threshold, threshold)
     # Least value of ½(v − c)² + t|c|: Huber's function, clip(v)·v − ½clip(v)².
     envelope_gamma = (cut_gamma * (from_gamma - 0.5 * cut_gamma)).sum(dim=1)
     envelope_zero = (cut_zero * (u - 0.5 * cut_zero)).sum(dim=1)
@@ -98,9 +88,12 @@ class MDSPFit:
     ----------
     problem : Samples
         Gaussian responses, or classes.
-    settings : MDSPSettings
+    alpha : float
+        λ.
     gamma : tensor of shape (p, D), optional
         Centres, D = d·K: found from the samples if not given, kept if given.
+    step_size : float, optional
+        Largest step; no step exceeds 1/L_i in any case.
 
     Attributes
     ----------
@@ -109,30 +102,35 @@ class MDSPFit:
         Objective before the first step and after each.
     """
 
-    def __init__(self, problem: Samples, settings: MDSPSettings, gamma: Tensor | None = None):
-        self.problem, self.settings = problem, settings
-        self.learns_gamma = gamma is None
+    def __init__(
+        self,
+        problem: Samples,
+        alpha: float,
+        gamma: Tensor | None = None,
+        step_size: float | None = None,
+    ):
+        self.problem, self.alpha, self.learns_gamma = problem, alpha, gamma is None
         self.sample = sample_of_row(problem.offsets)  # (N,)
-        self.position = torch.arange(len(self.sample)) - problem.offsets[:-1][self.sample]  # (N,)
+        self.position = row_positions(problem.offsets)  # (N,)
         squares = segment_sum(problem.values.square().sum(dim=1), problem.offsets)  # (n,) ‖X_i‖²
         bound = problem.family.curvature_bound
         assert bound is not None  # squares and the losses of classes have Lipschitz gradients
         lipschitz = bound * squares
         self.step = 1 / lipschitz.clamp(min=1e-30)
-        if settings.step_size is not None:
-            self.step = self.step.clamp(max=settings.step_size)
+        if step_size is not None:
+            self.step = self.step.clamp(max=step_size)
         self.gamma = self._first_gamma(float(lipschitz.mean())) if gamma is None else gamma
         self.coefficients = self.gamma[self.position]  # (N, D): all samples start at γ
         self.z, self.penalty = self._measure()
         self.history = [float(self.objectives().sum())]
 
-    def run(self) -> MDSPFit:
+    def run(self, max_steps: int = 1000, tolerance: float = 1e-6) -> MDSPFit:
         """Alternate until the objective hardly falls, or `max_steps` are done.
 
         With γ given, samples have nothing to do with each other and each stops on its own.
         """
         before = self.objectives()
-        for _ in range(self.settings.max_steps):
+        for _ in range(max_steps):
             self.descend()
             if self.learns_gamma:
                 self.move_gamma()
@@ -140,9 +138,9 @@ class MDSPFit:
             after = self.objectives()
             self.history.append(float(after.sum()))
             if self.learns_gamma:
-                is_done = (before - after).sum() <= self.settings.tolerance * after.sum()
+                is_done = (before - after).sum() <= tolerance * after.sum()
             else:
-                done = before - after <= self.settings.tolerance * after  # (n,)
+                done = before - after <= tolerance * after  # (n,)
                 self.step = torch.where(done, 0, self.step)  # a step of size 0 moves nothing
                 is_done = done.all()
             if bool(is_done):
@@ -153,7 +151,7 @@ class MDSPFit:
     def objectives(self) -> Tensor:
         """Return the loss and penalty of every sample, (n,)."""
         loss = self.problem.family.loss(self.problem.y, self.z).double()
-        return loss + self.settings.alpha * self.penalty
+        return loss + self.alpha * self.penalty
 
     def descend(self) -> None:
         """Take one proximal gradient step in every sample, in place, in blocks of rows."""
@@ -162,10 +160,8 @@ class MDSPFit:
         for rows in self._blocks():
             sample, x = self.sample[rows], self.problem.values[rows]
             u = self.coefficients[rows] - (x[:, :, None] * push[sample][:, None]).flatten(1)
-            threshold = self.settings.alpha * self.step[sample][:, None]
-            self.coefficients[rows], _ = separation_prox(
-                u, self.gamma[self.position[rows]], threshold
-            )
+            centres, threshold = self.gamma[self.position[rows]], self.alpha * self.step[sample]
+            self.coefficients[rows], _ = separation_prox(u, centres, threshold[:, None])
 
     def move_gamma(self) -> None:
         """Set γ_j to the median of the C_ij nearer to it than to 0, exact for these sides."""
@@ -210,15 +206,21 @@ class MDSPFit:
             yield slice(start, start + BLOCK_ROWS)
 
 
-def _clip(x: Tensor, bound: Tensor) -> Tensor:
-    return torch.minimum(torch.maximum(x, -bound), bound)
-
-
 # ---------------------------------------------------------------------- estimators
 
 
+@dataclass(eq=False, repr=False)
 class _MDSP(Padded):
     """What regression and classification share."""
+
+    alpha: Any = 0.1
+    _: KW_ONLY
+    max_steps: int = 1000
+    tolerance: float = 1e-6
+    stop_early: bool = False
+    n_located: int = N_LOCATED
+    selection: str | int = "holdout"
+    random_state: Any = None
 
     grids: ClassVar = {"alpha": (0.01, 0.1, 1.0)}
     rules: ClassVar = {
@@ -227,29 +229,10 @@ class _MDSP(Padded):
         "tolerance": at_least(0),
         "stop_early": boolean(),
     }
-    per_position = "one centre γ_j"
-    alpha_: float
-    gamma_: np.ndarray
-    step_size_: float | None
-
-    def __init__(
-        self,
-        alpha: Any = 0.1,
-        *,
-        max_steps: int = 1000,
-        tolerance: float = 1e-6,
-        stop_early: bool = False,
-        n_located: int = N_LOCATED,
-        selection: str | int = "holdout",
-        random_state: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.max_steps = max_steps
-        self.tolerance = tolerance
-        self.stop_early = stop_early
-        self.n_located = n_located
-        self.selection = selection
-        self.random_state = random_state
+    per_position: ClassVar = "one centre γ_j"
+    alpha_: float = field(init=False)
+    gamma_: np.ndarray = field(init=False)
+    step_size_: float | None = field(init=False)
 
     @classmethod
     def stopped(cls, **parameters: Any) -> Self:
@@ -266,10 +249,6 @@ class _MDSP(Padded):
         """
         return self._fit(X, y)
 
-    def _start(self, problem: Samples, gamma: Tensor | None = None) -> MDSPFit:
-        how = MDSPSettings(self.alpha_, self.max_steps, self.step_size_, self.tolerance)
-        return MDSPFit(problem, how, gamma)
-
     def _train(self, problem: Samples, seed: int, memo: dict) -> None:
         if self.stop_early:  # centres that are kept learn nothing from the samples
             length, spread = early_rule(problem)
@@ -278,14 +257,16 @@ class _MDSP(Padded):
             self.gamma_ = np.random.default_rng(seed).normal(0, spread, shape)
             return
         self.step_size_ = None
-        fit = self._start(problem).run()
+        fit = MDSPFit(problem, self.alpha_).run(self.max_steps, self.tolerance)
         missing = self.n_rows_ - len(fit.gamma)  # held-out samples may be longer
         self.gamma_ = np.pad(fit.gamma.numpy(), ((0, missing), (0, 0)))  # (p, d·K)
         self.history_, self.n_iter_ = fit.history, len(fit.history) - 1
 
     def _individual(self, problem: Samples) -> MDSPFit:
         self._refuse_longer(problem.offsets)
-        return self._start(problem, torch.from_numpy(self.gamma_).to(problem.dtype)).run()
+        gamma = torch.from_numpy(self.gamma_).to(problem.dtype)
+        fit = MDSPFit(problem, self.alpha_, gamma, self.step_size_)
+        return fit.run(self.max_steps, self.tolerance)
 
     def _held_out_predictor(self, problem: Samples) -> Tensor:
         return self._individual(problem).z
@@ -343,7 +324,7 @@ class MDSPRegressor(Regression, _MDSP):
     Parameters
     ----------
     alpha : float, "auto" or sequence
-        λ; "auto" tries 0.01, 0.1 and 1 on held-out samples.
+        λ; "auto" tries 0.01, 0.1 and 1.
     max_steps : int
         Proximal gradient steps at most.
     tolerance : float
@@ -351,24 +332,19 @@ class MDSPRegressor(Regression, _MDSP):
     stop_early : bool
         Draw γ at random, keep it and take `max_steps` short steps from it; their length and the
         spread of γ follow from n, p, d and the scale of y in the training samples.
-    n_located : int
-        How many rows `locate` names per sample, the paper's R̃.
-    selection : "holdout" or int
-        How candidate values are compared: on one held-out part of n/8, or by this many folds.
-    random_state : int, RandomState or None
-        Seeds the choice of the held-out part, and γ if it is drawn.
+    n_located, selection, random_state
+        See `Competitor`; rows are located by ‖C_ij‖, and the seed draws γ if it is random.
 
     Attributes
     ----------
     gamma_ : array of shape (p, d)
-    alpha_ : float
-        The value in use.
     step_size_ : float or None
         Size of a short step; None for 1/‖X_i‖² (4/‖X_i‖² for two classes), which no step exceeds.
     n_rows_, n_iter_ : int
         p, rows of the longest training sample, and steps taken to find γ.
-    history_, selection_ : list of float, list of dicts
-        Objective before the first of these steps and after each; held-out loss of every alpha.
+    alpha_, history_, selection_
+        The value in use, the objective before the first of these steps and after each, and the
+        held-out loss of every alpha.
 
     Examples
     --------
@@ -392,20 +368,9 @@ class MDSPRegressor(Regression, _MDSP):
 class MDSPClassifier(Classification, _MDSP):
     """Individualized classification with a multidirectional separation penalty.
 
-    See `MDSPRegressor`. More than two classes have their own coefficients and γ each, and the
-    coefficients of a row are drawn to 0 or to γ for all classes together.
-
-    Parameters
-    ----------
-    alpha, max_steps, tolerance, stop_early, n_located, selection, random_state
-        As in `MDSPRegressor`.
-
-    Attributes
-    ----------
-    classes_ : array of shape (n_classes,)
-    gamma_ : array of shape (p, d), or (p, d · n_classes)
-    alpha_, step_size_, n_rows_, n_iter_, history_, selection_
-        As in `MDSPRegressor`.
+    Parameters and attributes are those of `MDSPRegressor`, and ``classes_``. More than two classes
+    have their own coefficients and γ each, side by side in ``gamma_``, and the coefficients of a
+    row are drawn to 0 or to γ for all classes together.
 
     Examples
     --------

@@ -1,7 +1,8 @@
-"""Standard attention with scikit-learn's face."""
+"""Standard attention, the paper's StdAtt, with scikit-learn's face."""
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
 import torch
@@ -18,8 +19,27 @@ from diagatt.solvers.gradient.train import in_blocks
 from diagatt.solvers.problem import Samples
 
 
+@dataclass(eq=False, repr=False)
 class _StdAtt(Padded):
     """What regression and classification share."""
+
+    n_heads: Any = 1
+    _: KW_ONLY
+    family: str = "auto"
+    optimizer: str = "auto"
+    learning_rate: float = 1e-3
+    batch_size: int = 32
+    max_epochs: Any = 4
+    tolerance: float = 1e-6
+    ridge: float = 1.0
+    score_ridge: float = 1.0
+    init_scale: float = 1.0
+    memory_limit: float = 2**30
+    n_located: int = N_LOCATED
+    selection: str | int = "holdout"
+    random_state: Any = None
+    device: str = "cpu"
+    verbose: bool = False
 
     grids: ClassVar = {"n_heads": (1, 2, 3), "max_epochs": (1, 2, 4, 8)}
     rules: ClassVar = {
@@ -28,45 +48,8 @@ class _StdAtt(Padded):
         "ridge": at_least(0),
         "memory_limit": positive(),
     }
-    per_position = "one line of its value matrix"
-    n_heads_: int
-
-    def __init__(
-        self,
-        n_heads: Any = 1,
-        *,
-        family: str = "auto",
-        optimizer: str = "auto",
-        learning_rate: float = 1e-3,
-        batch_size: int = 32,
-        max_epochs: Any = 4,
-        tolerance: float = 1e-6,
-        ridge: float = 1.0,
-        score_ridge: float = 1.0,
-        init_scale: float = 1.0,
-        memory_limit: float = 2**30,
-        n_located: int = N_LOCATED,
-        selection: str | int = "holdout",
-        random_state: Any = None,
-        device: str = "cpu",
-        verbose: bool = False,
-    ) -> None:
-        self.n_heads = n_heads
-        self.family = family
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.tolerance = tolerance
-        self.ridge = ridge
-        self.score_ridge = score_ridge
-        self.init_scale = init_scale
-        self.memory_limit = memory_limit
-        self.n_located = n_located
-        self.selection = selection
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    per_position: ClassVar = "one line of its value matrix"
+    n_heads_: int = field(init=False)
 
     def _train(self, problem: Samples, seed: int, memo: dict) -> None:
         module = StandardAttention(
@@ -99,18 +82,18 @@ class _StdAtt(Padded):
 
 
 class StdAttRegressor(Regression, _StdAtt):
-    r"""Regression by standard attention, the paper's StdAtt (equations single1 and multi1).
+    r"""Regression by standard attention (equations single1 and multi1).
 
     .. math:: g(\mathrm E\, y) = \sum_r ⟨\mathrm{softmax}_{row}(X W_r X^\top/\sqrt d)\, X, V_r⟩ + b
 
-    with one value row for each of p positions: samples are padded with zero rows to the longest
-    training sample, and longer samples cannot be predicted. Samples go through in blocks, so that
-    their p×p matrices never stand in memory together.
+    There is one value row for each of p positions: samples are padded with zero rows to the
+    longest training sample, and longer samples cannot be predicted. Samples go through in blocks,
+    so that their p×p matrices never stand in memory together.
 
     Parameters
     ----------
     n_heads : int, "auto" or sequence
-        R; "auto" tries 1, 2 and 3 on held-out samples.
+        R; "auto" tries 1, 2 and 3.
     family : {"auto", "gaussian", "poisson", "gamma"}
         "auto" is gaussian.
     optimizer : {"auto", "adam", "lbfgs"}
@@ -118,7 +101,7 @@ class StdAttRegressor(Regression, _StdAtt):
     learning_rate, batch_size : float, int
         Step size of Adam, and how many samples it sees per step.
     max_epochs : int, "auto" or sequence
-        Passes of Adam; "auto" tries 1, 2, 4 and 8 on held-out samples.
+        Passes of Adam; "auto" tries 1, 2, 4 and 8.
     tolerance : float
         L-BFGS stops when no entry of the gradient is larger.
     ridge, score_ridge : float
@@ -128,25 +111,22 @@ class StdAttRegressor(Regression, _StdAtt):
         Entries of W_Q and W_K start from N(0, init_scale²/d).
     memory_limit : float
         Bytes for attention matrices and their gradients; see `StandardAttention`.
-    n_located : int
-        How many rows `locate` names per sample, the paper's R̃: the union over heads of those
-        with the largest norms in C_r (supplement S7.3).
-    selection : "holdout" or int
-        How candidate values are compared: on one held-out part of n/8, or by this many folds.
-    random_state, device, verbose
-        Seed, torch device, whether to show a progress bar.
+    n_located, selection, random_state
+        See `Competitor`; located is the union over heads of the rows with the largest norms in
+        C_r (supplement S7.3).
+    device, verbose : str, bool
+        Torch device, and whether to show a progress bar.
 
     Attributes
     ----------
     query_key_ : array of shape (n_heads, d, d)
         W.
-    value_ : array of shape (n_heads, p, d, 1)
-        V.
-    intercept_ : array of shape (1,)
+    value_, intercept_ : arrays of shape (n_heads, p, d, 1) and (1,)
+        V and b.
     n_rows_ : int
         p, rows of the longest training sample.
     n_heads_, max_epochs_, n_iter_, history_, selection_
-        The values in use, and the losses of all epochs and of all candidates.
+        Values in use, epochs done, loss after each, and held-out loss of every candidate.
 
     Examples
     --------
@@ -159,15 +139,10 @@ class StdAttRegressor(Regression, _StdAtt):
 
 
 class StdAttClassifier(Classification, _StdAtt):
-    """Classification by standard attention; model and parameters of `StdAttRegressor`.
+    """Classification by standard attention.
 
-    Logit link for two classes, softmax link for more; each class then has its own value matrix.
-
-    Attributes
-    ----------
-    classes_ : array of shape (n_classes,)
-    query_key_, value_, intercept_, n_rows_, n_heads_, max_epochs_, history_, selection_
-        As in `StdAttRegressor`; with more than two classes the last axis of ``value_`` is theirs.
+    Parameters and attributes are those of `StdAttRegressor`, and ``classes_``. More than two
+    classes have value matrices of their own, along the last axis of ``value_``.
 
     Examples
     --------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -61,8 +62,18 @@ def log_odds(
     return log_density[1] - log_density[0]
 
 
+@dataclass(eq=False, repr=False)
 class _TwoStep(Competitor):
     """What regression and classification share."""
+
+    ridge: Any = 1.0
+    _: KW_ONLY
+    active_component: Any = "auto"
+    covariance_type: str = "full"
+    max_iter: int = 100
+    n_located: int = N_LOCATED
+    selection: str | int = "holdout"
+    random_state: Any = None
 
     grids: ClassVar = {"ridge": (0.01, 0.1, 1.0), "active_component": (0, 1)}
     rules: ClassVar = {
@@ -71,27 +82,8 @@ class _TwoStep(Competitor):
         "covariance_type": one_of("full", "tied", "diag", "spherical"),
         "max_iter": count(1),
     }
-    ridge_: float
-    active_component_: int
-
-    def __init__(
-        self,
-        ridge: Any = 1.0,
-        *,
-        active_component: Any = "auto",
-        covariance_type: str = "full",
-        max_iter: int = 100,
-        n_located: int = N_LOCATED,
-        selection: str | int = "holdout",
-        random_state: Any = None,
-    ) -> None:
-        self.ridge = ridge
-        self.active_component = active_component
-        self.covariance_type = covariance_type
-        self.max_iter = max_iter
-        self.n_located = n_located
-        self.selection = selection
-        self.random_state = random_state
+    ridge_: float = field(init=False)
+    active_component_: int = field(init=False)
 
     def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override]
         """Fit to samples and their responses; scikit-learn's mixture takes no sample weights.
@@ -151,32 +143,24 @@ class TwoStepRegressor(Regression, _TwoStep):
     ----------
     ridge : float, "auto" or sequence
         λ of ½λ‖β‖², added to the summed loss, as ``alpha`` of scikit-learn's Ridge; "auto" tries
-        0.01, 0.1 and 1 on held-out samples.
+        0.01, 0.1 and 1.
     active_component : {"auto", 0, 1}
-        Which component is the active one, the rarer (0) or the more frequent (1); "auto" decides
-        by held-out samples.
+        Which component is the active one, the rarer (0) or the more frequent (1); "auto" tries
+        both.
     covariance_type, max_iter : str, int
         Covariances and iterations of the mixture, as in scikit-learn.
-    n_located : int
-        R̃, how many rows per sample are chosen.
-    selection : "holdout" or int
-        How candidate values are compared: on one held-out part of n/8, or by this many folds.
-    random_state : int, RandomState or None
-        Seeds the choice of the held-out part and the start of the mixture.
+    n_located, selection, random_state
+        See `Competitor`; R̃ is `n_located`, and the seed decides about the mixture's start, too.
 
     Attributes
     ----------
     mixture_weights_, mixture_means_ : arrays of shape (2,) and (2, d)
     precision_root_ : array of shape (2, d, d)
         P with Σ⁻¹ = P Pᵀ.
-    coef_ : array of shape (1, R̃d)
-    intercept_ : array of shape (1,)
-    ridge_, active_component_ : float, int
-        The values in use.
-    n_iter_ : int
-        Iterations of the mixture.
-    selection_ : list of dicts
-        Held-out loss of every candidate.
+    coef_, intercept_ : arrays of shape (1, R̃d) and (1,)
+        β and b.
+    ridge_, active_component_, n_iter_, selection_
+        Values in use, iterations of the mixture, and held-out loss of every candidate.
 
     Examples
     --------
@@ -191,18 +175,9 @@ class TwoStepRegressor(Regression, _TwoStep):
 class TwoStepClassifier(Classification, _TwoStep):
     """Cluster all rows, then logistic regression on those of one cluster.
 
-    Parameters
-    ----------
-    ridge, active_component, covariance_type, max_iter, n_located, selection, random_state
-        As in `TwoStepRegressor`; ``ridge`` is ``1/C`` of scikit-learn's LogisticRegression.
-
-    Attributes
-    ----------
-    classes_ : array of shape (n_classes,)
-    coef_ : array of shape (1, R̃d), or (n_classes, R̃d)
-    intercept_ : array of shape (1,), or (n_classes,)
-    mixture_weights_, mixture_means_, precision_root_, ridge_, active_component_, selection_
-        As in `TwoStepRegressor`.
+    Parameters and attributes are those of `TwoStepRegressor`, and ``classes_``. ``ridge`` is
+    ``1/C`` of scikit-learn's LogisticRegression; with more than two classes, ``coef_`` and
+    ``intercept_`` have one line per class.
 
     Examples
     --------

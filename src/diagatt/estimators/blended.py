@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,25 +23,20 @@ from diagatt.solvers.checkpoint import with_prefix
 __all__ = ["BlendedClassifier", "BlendedRegressor"]
 
 
+@dataclass(eq=False, repr=False)
 class _Blended(RowsEstimator):
     """What regression and classification share."""
+
+    members: Sequence[tuple[str, Any, Sequence[int] | None]]
+    _: KW_ONLY
+    n_blocks: int = 1
+    random_state: Any = None
 
     rules: ClassVar = {
         "members": instance("a list of (name, estimator, blocks)", Sequence),
         "n_blocks": count(1),
     }
-    members_: list[Any]
-
-    def __init__(
-        self,
-        members: Sequence[tuple[str, Any, Sequence[int] | None]],
-        *,
-        n_blocks: int = 1,
-        random_state: Any = None,
-    ) -> None:
-        self.members = members
-        self.n_blocks = n_blocks
-        self.random_state = random_state
+    members_: list[Any] = field(init=False)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> Self:
         """Fit every member to its blocks.
@@ -204,18 +200,9 @@ class BlendedRegressor(RegressorMixin, _Blended):
 
 
 class BlendedClassifier(ClassifierMixin, _Blended):
-    """Mean of several classifiers' probabilities; parameters of `BlendedRegressor`.
+    """Mean of the probabilities of several classifiers.
 
-    Parameters
-    ----------
-    members, n_blocks, random_state
-        As in `BlendedRegressor`, with classifiers.
-
-    Attributes
-    ----------
-    members_ : list of classifiers
-        Fitted.
-    classes_ : array of shape (n_classes,)
+    Parameters and attributes are those of `BlendedRegressor`, and ``classes_``.
 
     Examples
     --------

@@ -39,6 +39,15 @@ class Competitor(RowsEstimator):
     A parameter named in `grids` is open if it is "auto" (then its grid is tried) or a list (then
     its items are). The value in use is the fitted attribute of the same name with an underscore,
     ``alpha_`` for ``alpha``.
+
+    Parameters
+    ----------
+    n_located : int
+        How many rows `locate` names per sample, the paper's R̃.
+    selection : "holdout" or int
+        How candidates are compared: on one held-out part of n/8 samples, or by this many folds.
+    random_state : int, RandomState or None
+        Seeds the choice of held-out samples, and whatever is random in the method.
     """
 
     grids: ClassVar[Mapping[str, tuple]] = {}

@@ -1,7 +1,8 @@
-"""Gated attention pooling with scikit-learn's face."""
+"""Gated attention pooling (Ilse, Tomczak and Welling 2018) with scikit-learn's face."""
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,46 +19,29 @@ from diagatt.solvers.gradient.train import in_blocks
 from diagatt.solvers.problem import Samples
 
 
+@dataclass(eq=False, repr=False)
 class _Gated(Competitor):
     """What regression and classification share."""
 
+    n_hidden: int = 128
+    _: KW_ONLY
+    family: str = "auto"
+    optimizer: str = "auto"
+    learning_rate: float = 3e-3
+    batch_size: int = 32
+    max_epochs: Any = 20
+    tolerance: float = 1e-6
+    ridge: Any = 1.0
+    score_ridge: float = 1.0
+    init_scale: float = 1.0
+    n_located: int = N_LOCATED
+    selection: str | int = "holdout"
+    random_state: Any = None
+    device: str = "cpu"
+    verbose: bool = False
+
     grids: ClassVar = {"max_epochs": (5, 10, 20, 40), "ridge": (0.1, 1.0, 10.0)}
     rules: ClassVar = {**TRAINING_RULES, "n_hidden": count(1), "ridge": several(at_least(0))}
-
-    def __init__(
-        self,
-        n_hidden: int = 128,
-        *,
-        family: str = "auto",
-        optimizer: str = "auto",
-        learning_rate: float = 3e-3,
-        batch_size: int = 32,
-        max_epochs: Any = 20,
-        tolerance: float = 1e-6,
-        ridge: Any = 1.0,
-        score_ridge: float = 1.0,
-        init_scale: float = 1.0,
-        n_located: int = N_LOCATED,
-        selection: str | int = "holdout",
-        random_state: Any = None,
-        device: str = "cpu",
-        verbose: bool = False,
-    ) -> None:
-        self.n_hidden = n_hidden
-        self.family = family
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.tolerance = tolerance
-        self.ridge = ridge
-        self.score_ridge = score_ridge
-        self.init_scale = init_scale
-        self.n_located = n_located
-        self.selection = selection
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
 
     def _train(self, problem: Samples, seed: int, memo: dict) -> None:
         module = GatedAttention(problem.n_features, self.n_hidden, problem.n_outputs)
@@ -94,7 +78,7 @@ class _Gated(Competitor):
 
 
 class GatedAttentionRegressor(Regression, _Gated):
-    r"""Regression by the gated attention pooling of Ilse, Tomczak and Welling (2018).
+    r"""Regression by gated attention pooling.
 
     .. math:: g(\mathrm E\, y) = ⟨β, \textstyle\sum_k a_k x_k⟩ + b, \qquad
               a_k ∝ \exp\{w^\top(\tanh(V x_k) ⊙ \mathrm{sigm}(U x_k))\}
@@ -110,7 +94,7 @@ class GatedAttentionRegressor(Regression, _Gated):
     learning_rate, batch_size : float, int
         Step size of Adam, and how many samples it sees per step.
     max_epochs : int, "auto" or sequence
-        Passes of Adam; "auto" tries 5, 10, 20 and 40 on held-out samples.
+        Passes of Adam; "auto" tries 5, 10, 20 and 40.
     tolerance : float
         L-BFGS stops when no entry of the gradient is larger.
     ridge : float, "auto" or sequence
@@ -119,25 +103,19 @@ class GatedAttentionRegressor(Regression, _Gated):
         λ of ½λσ²(‖V‖² + ‖U‖² + ‖w‖²); σ² is the variance of y (1 unless gaussian).
     init_scale : float
         V and U start from N(0, init_scale²/d), w starts from N(0, init_scale²/n_hidden).
-    n_located : int
-        How many rows `locate` names per sample: those with the largest weights a_k.
-    selection : "holdout" or int
-        How candidate values are compared: on one held-out part of n/8, or by this many folds.
-    random_state, device, verbose
-        Seed, torch device, whether to show a progress bar.
+    n_located, selection, random_state
+        See `Competitor`; rows are located by their weights a_k.
+    device, verbose : str, bool
+        Torch device, and whether to show a progress bar.
 
     Attributes
     ----------
-    content_, gate_ : array of shape (n_hidden, d)
-        V and U.
-    mixing_ : array of shape (n_hidden,)
-        w.
-    value_ : array of shape (d, 1)
-        β.
-    intercept_ : array of shape (1,)
-    max_epochs_, ridge_, n_iter_ : numbers
-    history_, selection_ : list of dicts
-        Loss after every epoch; held-out loss of every candidate.
+    content_, gate_, mixing_ : arrays of shape (n_hidden, d), (n_hidden, d) and (n_hidden,)
+        V, U and w.
+    value_, intercept_ : arrays of shape (d, 1) and (1,)
+        β and b.
+    max_epochs_, ridge_, n_iter_, history_, selection_
+        Values in use, epochs done, loss after each, and held-out loss of every candidate.
 
     Examples
     --------
@@ -150,20 +128,10 @@ class GatedAttentionRegressor(Regression, _Gated):
 
 
 class GatedAttentionClassifier(Classification, _Gated):
-    """Classification by gated attention pooling; parameters of `GatedAttentionRegressor`.
+    """Classification by gated attention pooling.
 
-    Parameters
-    ----------
-    n_hidden, family, optimizer, learning_rate, batch_size, max_epochs, tolerance, ridge, \
-score_ridge, init_scale, n_located, selection, random_state, device, verbose
-        As in `GatedAttentionRegressor`.
-
-    Attributes
-    ----------
-    classes_ : array of shape (n_classes,)
-    content_, gate_, mixing_, value_, intercept_, max_epochs_, ridge_, history_, selection_
-        As in `GatedAttentionRegressor`; the last axis of ``value_`` is that of classes if there
-        are more than two.
+    Parameters and attributes are those of `GatedAttentionRegressor`, and ``classes_``. With more
+    than two classes, ``value_`` and ``intercept_`` have one column per class.
 
     Examples
     --------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
 import torch
@@ -45,13 +46,20 @@ def row_contributions(values: Tensor, offsets: Tensor, pool: str, coef: Tensor) 
     return total
 
 
+@dataclass(eq=False, repr=False)
 class _Pooled(Competitor):
     """What regression and classification share."""
 
+    pool: str = "mean"
+    _: KW_ONLY
+    ridge: Any = 1.0
+    n_located: int = N_LOCATED
+    selection: str | int = "holdout"
+    random_state: Any = None
+
     grids: ClassVar = {"ridge": (0.1, 1.0, 10.0, 100.0, 1000.0)}
     rules: ClassVar = {"pool": one_of("mean", "max", "mean+max"), "ridge": several(at_least(0))}
-    pool: str
-    ridge_: float
+    ridge_: float = field(init=False)
 
     def _train(self, problem: Samples, seed: int, memo: dict) -> None:
         pooled = pool_rows(problem.values, problem.offsets, self.pool)
@@ -72,6 +80,7 @@ class _Pooled(Competitor):
         return row_contributions(values, offsets, self.pool, coef).norm(dim=1)
 
 
+@dataclass(eq=False, repr=False)
 class PooledRegressor(Regression, _Pooled):
     r"""Ridge (or Poisson, or gamma) regression on the pooled rows of each sample.
 
@@ -84,26 +93,19 @@ class PooledRegressor(Regression, _Pooled):
     pool : {"mean", "max", "mean+max"}
         Mean of each feature over rows, its maximum, or both side by side.
     ridge : float, "auto" or sequence
-        λ of ½λ‖β‖², added to the summed loss, as ``alpha`` of scikit-learn's Ridge. "auto" tries
-        0.1, 1, 10, 100 and 1000 on held-out samples.
+        λ of ½λ‖β‖², added to the summed loss, as ``alpha`` of scikit-learn's Ridge; "auto" tries
+        0.1, 1, 10, 100 and 1000.
     family : {"auto", "gaussian", "poisson", "gamma"}
         "auto" is gaussian.
-    n_located : int
-        How many rows `locate` names per sample: those that contribute most to z.
-    selection : "holdout" or int
-        How candidate values are compared: on one held-out part of n/8, or by this many folds.
-    random_state : int, RandomState or None
-        Seeds the choice of the held-out part.
+    n_located, selection, random_state
+        See `Competitor`; rows are located by what they contribute to the linear predictor.
 
     Attributes
     ----------
-    coef_ : array of shape (1, P)
+    coef_, intercept_ : arrays of shape (1, P) and (1,)
         P is d, or 2d for "mean+max".
-    intercept_ : array of shape (1,)
-    ridge_ : float
-        The value in use.
-    selection_ : list of dicts
-        Held-out loss of every value tried.
+    ridge_, selection_ : float, list of dicts
+        The value in use, and the held-out loss of every value tried.
 
     Examples
     --------
@@ -114,39 +116,16 @@ class PooledRegressor(Regression, _Pooled):
     array([[ 5,  1,  0,  4,  3,  2, -1, -1, -1, -1]])
     """
 
-    def __init__(
-        self,
-        pool: str = "mean",
-        *,
-        ridge: Any = 1.0,
-        family: str = "auto",
-        n_located: int = N_LOCATED,
-        selection: str | int = "holdout",
-        random_state: Any = None,
-    ) -> None:
-        self.pool = pool
-        self.ridge = ridge
-        self.family = family
-        self.n_located = n_located
-        self.selection = selection
-        self.random_state = random_state
+    _: KW_ONLY
+    family: str = "auto"
 
 
 class PooledClassifier(Classification, _Pooled):
     """Logistic regression on the pooled rows of each sample; softmax for more than two classes.
 
-    Parameters
-    ----------
-    pool, ridge, n_located, selection, random_state
-        As in `PooledRegressor`; ``ridge`` is ``1/C`` of scikit-learn's LogisticRegression.
-
-    Attributes
-    ----------
-    classes_ : array of shape (n_classes,)
-    coef_ : array of shape (1, P), or (n_classes, P)
-    intercept_ : array of shape (1,), or (n_classes,)
-    ridge_, selection_
-        As in `PooledRegressor`.
+    Parameters and attributes are those of `PooledRegressor` but for ``family``, and ``classes_``.
+    ``ridge`` is ``1/C`` of scikit-learn's LogisticRegression; with more than two classes, ``coef_``
+    and ``intercept_`` have one line per class.
 
     Examples
     --------
@@ -155,18 +134,3 @@ class PooledClassifier(Classification, _Pooled):
     >>> PooledClassifier("mean+max").fit(data.X, data.y).predict_proba(data.X[:2]).shape
     (2, 2)
     """
-
-    def __init__(
-        self,
-        pool: str = "mean",
-        *,
-        ridge: Any = 1.0,
-        n_located: int = N_LOCATED,
-        selection: str | int = "holdout",
-        random_state: Any = None,
-    ) -> None:
-        self.pool = pool
-        self.ridge = ridge
-        self.n_located = n_located
-        self.selection = selection
-        self.random_state = random_state
