@@ -115,6 +115,14 @@ def test_masks_of_one_array_are_named(build, message):
         build(masked)
 
 
+def test_padding_may_be_masked():
+    mask = np.zeros((2, 3, 1), dtype=bool)
+    mask[0, 2] = True
+    padded = np.ma.masked_array(np.arange(6.0).reshape(2, 3, 1), mask=mask)
+    X = RaggedRows.from_padded(padded, lengths=[2, 3])
+    assert X.values.ravel().tolist() == [0, 1, 3, 4, 5]
+
+
 @pytest.mark.parametrize(
     ("X", "message"),
     [

@@ -104,7 +104,7 @@ def pack_dense(array: Any) -> Packed:
 
 def pack_padded(padded: Any, lengths: Any, mask: Any) -> Packed:
     """Pack the real rows of an ``(n, p_max, d)`` array: the first ones, or those of a mask."""
-    dense = float_array(padded, "padded", lambda at: f"sample {at[0]}, row {at[1]}")
+    dense = np.asanyarray(padded)  # with its mask: padding may be masked, real rows may not
     if dense.ndim != 3:
         raise InputError(f"padded must have shape (n, p_max, d), got {dense.shape}.")
     if (lengths is None) == (mask is None):
