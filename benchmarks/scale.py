@@ -287,7 +287,9 @@ def _job(
 
     Return which process was killed, the seconds, and whether the model was written.
     """
-    worker = ["-m", "diagatt", "fit", str(store), "-o", str(output), "--solver", "likelihood"]
+    # A job whose launcher is killed at the very end has written its model when it is given again.
+    files = [str(store), "-o", str(output), "--overwrite"]
+    worker = ["-m", "diagatt", "fit", *files, "--solver", "likelihood"]
     command = [*_launcher(2, "--max-restarts=3", "--monitor-interval=0.1"), *worker]
     start = time.perf_counter()
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}

@@ -164,6 +164,35 @@ def test_a_job_whose_rank_dies_ends_with_the_same_model(large):
     assert not list(large.glob("*checkpoint*"))
 
 
+DIES_AT_THE_END = """
+import os
+from diagatt.commands import cli, predict
+if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+    predict.scores = lambda *_: os._exit(9)
+cli.main()
+"""
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["new", "older model"])
+def test_a_restarted_job_replaces_its_own_model_but_no_older_one(large, tmp_path, old):
+    (tmp_path / "job.py").write_text(DIES_AT_THE_END)
+    model = tmp_path / "m"
+    if old:
+        model.write_bytes(b"years of work")
+    fit = ("fit", "store", "--solver", "likelihood", "--split", "0.3", "-o", str(model))
+    command = torchrun(2, str(tmp_path / "job.py"), *fit, max_restarts=1, monitor_interval=0.1)
+    done = subprocess.run(
+        command, cwd=large, env=ENVIRONMENT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode != 0) == old, done.stderr
+    if old:
+        assert f"error in process 0: --output {model} exists: pass --overwrite" in done.stderr
+        assert model.read_bytes() == b"years of work"
+    else:
+        assert DiagAttRegressor.load(model).n_samples_ < 2000
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["job.py", "m"]
+
+
 def test_processes_share_the_shards_of_a_prediction(large):
     succeed(torchrun(2, "-m", "diagatt", "predict", "quiet", "store", "-o", "out"), large)
     store, model = RowStore(large / "store"), DiagAttRegressor.load(large / "quiet")

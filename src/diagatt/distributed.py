@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-__all__ = ["Group", "current_group", "joined"]
+__all__ = ["Group", "Job", "current_group", "joined"]
 
 
 @dataclass
@@ -124,14 +124,35 @@ def joined(device: str = "cpu") -> Iterator[Group]:
         dist.destroy_process_group()
 
 
+class Job:
+    """What this process of a ``torchrun`` job did before torchrun restarted it."""
+
+    def __init__(self) -> None:
+        self._store = _store_of_torchrun()
+        self._rank = os.environ["RANK"]
+
+    def has_passed(self, step: str) -> bool:
+        """Return whether an earlier attempt noted that it passed a step."""
+        return bool(self._store.check([self._key(step)]))
+
+    def note_passed(self, step: str) -> None:
+        """Note that this attempt passed a step."""
+        self._store.set(self._key(step), b"1")
+
+    def _key(self, step: str) -> str:
+        return f"diagatt-passed-{step}-{self._rank}"
+
+
+def _store_of_torchrun() -> Any:
+    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    return dist.TCPStore(address, port, is_master=False)  # type: ignore[attr-defined]
+
+
 def _store_of_this_attempt() -> Any:
     """Return torchrun's store, in which processes find each other, under a prefix of its own.
 
     When torchrun restarts processes it keeps the store and the addresses of the dead ones in it:
     without the prefix, the new processes would wait for those.
     """
-    environment = os.environ
-    address, port = environment["MASTER_ADDR"], int(environment["MASTER_PORT"])
-    store = dist.TCPStore(address, port, is_master=False)  # type: ignore[attr-defined]
-    name = f"diagatt-{environment['TORCHELASTIC_RESTART_COUNT']}"
-    return dist.PrefixStore(name, store)  # type: ignore[attr-defined]
+    name = f"diagatt-{os.environ['TORCHELASTIC_RESTART_COUNT']}"
+    return dist.PrefixStore(name, _store_of_torchrun())  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ import os
 import re
 import secrets
 import shutil
+from contextlib import suppress
 from glob import escape
 from pathlib import Path
 
@@ -22,17 +23,51 @@ def write_atomically(path: Path, content: bytes) -> None:
     """
     remove_strays(path)
     temporary = _name_beside(path)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        # The mode "x" never opens what is there; an interrupt at any point finds the name known.
+        with open(temporary, "xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+    except BaseException as error:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise _not_written(path, error) from error
         raise
     sync_folder(path.parent)
+
+
+def check_place(path: Path, makes_parents: bool = False) -> None:
+    """Refuse a path at which nothing can be written, before work is done for it.
+
+    With `makes_parents`, folders above it that are missing will be made.
+    """
+    folder = path.parent
+    while makes_parents and not os.path.lexists(folder):
+        folder = folder.parent
+    if not os.path.lexists(folder):
+        raise FileNotFoundError(f"{path} cannot be written: make the folder {folder} first.")
+    if not os.path.isdir(folder):
+        raise NotADirectoryError(f"{path} cannot be written: {folder} is not a folder.")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(f"{path} cannot be written: {folder} is not writable.")
+    try:
+        os.lstat(_name_beside(path))
+    except FileNotFoundError:  # as it should be
+        pass
+    except OSError as error:  # the name is too long, for example
+        raise _not_written(path, error) from None
+
+
+def version(path: Path) -> tuple[int, int] | None:
+    """Return what changes when a file is written anew; None if it is not there."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def make_folder_beside(path: Path) -> Path:
@@ -79,6 +114,14 @@ def sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def _not_written(path: Path, error: OSError) -> OSError:
+    """Return the same error with a sentence that names the target, not the temporary file."""
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    said = type(error)(f"{path} cannot be written: {reason}.")
+    said.errno = error.errno
+    return said
 
 
 def _name_beside(path: Path, ending: str = "tmp") -> Path:

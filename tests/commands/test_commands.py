@@ -104,7 +104,7 @@ def test_words_and_few_whole_numbers_are_classes(tmp_path):
     for name, labels in [("words", np.where(data.y == 1, "ill", "well")), ("numbers", data.y)]:
         table = pa.table({"cells": [s.tolist() for s in data.X], "y": labels})
         parquet.write_table(table, tmp_path / f"{name}.parquet")
-        done = run("fit", tmp_path / f"{name}.parquet", "--target", "y", "-o", tmp_path / "m")
+        done = run("fit", tmp_path / f"{name}.parquet", "--target", "y", "-o", tmp_path / name)
         assert "DiagAttClassifier" in done.output, done.output
     done = run(
         *("fit", tmp_path / "numbers.parquet", "--target", "y", "--family", "gaussian"),
@@ -218,7 +218,7 @@ def test_texts_in_which_one_word_decides(tmp_path):
     words = ["superb", "dismal", "lovely", "dreadful"]
     lines = [f"The {w} box came on day {i}.,{i % 2}" for i, w in enumerate(words * 3)]
     path.write_text("\n".join(["review,label", *lines]))
-    asked = ("fit", path, "--text", "review", "--target", "label", "-o", model)
+    asked = ("fit", path, "--text", "review", "--target", "label", "-o", model, "--overwrite")
     done = run(*asked, "--preset", "keyword")
     assert done.exit_code == 0, done.output
     assert run("predict", model, path, "-o", out).exit_code == 0

@@ -113,7 +113,7 @@ def test_mistakes_are_one_sentence(cells, tmp_path, monkeypatch, capsys):
     content[-20] ^= 1
     shard.write_bytes(content)
     for line, said in {
-        f"store write {out} {cells}": "exists: pass overwrite=True",
+        f"store write {out} {cells}": "exists: pass --overwrite",
         f"store check {out}": "shard-00000.arrow",
         f"store info {tmp_path}": "is not a row store",
         f"store write {tmp_path}/new {cells} --target z": "has no column 'z'",

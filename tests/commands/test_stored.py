@@ -156,5 +156,5 @@ def test_whole_shards_are_held_out(folder, tmp_path):
     order = np.random.default_rng(0).permutation(len(store.shards))
     count = round(0.4 * len(store.shards))
     assert held_out == sum(store.shards[k].n_samples for k in order[:count])
-    done = run("fit", folder / "small", "--split", 0.4, "-o", tmp_path / "m")
+    done = run("fit", folder / "small", "--split", 0.4, "-o", tmp_path / "small")
     assert "holds out whole shards, and" in str(done.exception)

@@ -51,4 +51,5 @@ def main() -> None:
         rank = os.environ.get("RANK")  # under torchrun every process speaks for itself
         who = "error" if rank is None else f"error in process {rank}"
         typer.echo(f"{who}: {error}", err=True)
-        sys.exit(1)
+        # 130 is what shells expect of a program that was interrupted.
+        sys.exit(130 if isinstance(error, InterruptedError) else 1)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from diagatt.commands import options
+from diagatt.commands import options, outputs
 
 
 def explain(
@@ -15,29 +15,31 @@ def explain(
     data: options.Data,
     output: options.Output = Path("page.html"),
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Write one page that shows which rows decided: open it in any browser, no network needed.
 
     Example: `diagatt explain m.safetensors reviews.csv -o page.html`
     """
-    from diagatt.kinds.answers import answer
-    from diagatt.kinds.files import load_model, read_inputs
-    from diagatt.report import write_page
+    with outputs.writing(output, {"MODEL": model, "DATA": data}, overwrite=overwrite):
+        from diagatt.kinds.answers import answer
+        from diagatt.kinds.files import load_model, read_inputs
+        from diagatt.report import write_page
 
-    fitted, columns = load_model(model)
-    inputs = read_inputs(data, columns)
-    inputs = inputs.kind.in_memory(inputs)
-    answers = answer(fitted, inputs.X, inputs.covariates)
-    write_page(
-        output,
-        answers.estimator,
-        answers.rows,
-        inputs.y,
-        ids=inputs.ids,
-        title=title or f"{data.name}: which rows decided?",
-        covariates=inputs.covariates,
-        **inputs.kind.drawing(answers.prepared),
-    )
+        fitted, columns = load_model(model)
+        inputs = read_inputs(data, columns)
+        inputs = inputs.kind.in_memory(inputs)
+        answers = answer(fitted, inputs.X, inputs.covariates)
+        write_page(
+            output,
+            answers.estimator,
+            answers.rows,
+            inputs.y,
+            ids=inputs.ids,
+            title=title or f"{data.name}: which rows decided?",
+            covariates=inputs.covariates,
+            **inputs.kind.drawing(answers.prepared),
+        )
     size = output.stat().st_size / 2**20
     typer.echo(f"wrote {output}: {len(inputs)} samples, {size:.1f} MB")
 

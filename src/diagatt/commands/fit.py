@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from diagatt.commands import options
+from diagatt.commands import options, outputs
+from diagatt.files import version
 
 # Whole numbers with more different values than this are a count, not classes.
 MAX_CLASSES = 20
@@ -32,6 +33,7 @@ def fit(
         Path | None,
         typer.Option(help="Checkpoint file (stores only); default: next to the output."),
     ] = None,
+    overwrite: options.Overwrite = False,
     **asked: Any,
 ) -> None:
     """Fit a model to samples and write it to one file.
@@ -54,42 +56,52 @@ def fit(
 
     `torchrun --nproc-per-node 4 --max-restarts 3 -m diagatt fit store/ -o m.safetensors`
     """
-    from rich.console import Console
-
-    from diagatt.commands.predict import scores
-    from diagatt.distributed import joined
-    from diagatt.kinds.files import read_inputs, save_model
-
     given = {"n_heads": _heads(heads), "family": family, "solver": solver}
     defaults = {"n_heads": 1, "family": "auto", "solver": "auto"}
     changed = {name: value for name, value in given.items() if value != defaults[name]}
     columns = options.columns(asked, target, covariates)
-    with joined() as group:
-        console = Console(highlight=False, quiet=group.rank > 0)
-        inputs = read_inputs(data, columns, need_target=True, memory=memory)
-        kind = inputs.kind
-        train, held_out = kind.split(inputs, split, seed)
-        classes = _are_classes(train.y, family)
-        own = options.settings(asked, kind)
-        model = kind.model(classes, len(train), changed, seed, **own)
-        processes = f", {group.size} processes" if group.size > 1 else ""
-        console.print(f"{type(model).__name__}: {len(train)} samples from {data}{processes}")
-        if kind.in_passes:
-            state = checkpoint or output.with_name(output.name + ".checkpoint")
-            before = _version(state)
-            model.set_params(checkpoint=str(state), verbose=group.rank == 0)
-        kind.fit(model, train)
-        if group.rank > 0:
-            return
-        if kind.in_passes:
-            model.set_params(checkpoint=None)
-        save_model(model, output, inputs.columns)
-        if kind.in_passes and _version(state) != before:  # this fit wrote it
-            state.unlink()
-        if held_out is not None:
-            said = ", ".join(f"{name} {x:.4f}" for name, x in scores(model, held_out).items())
-            console.print(f"on {len(held_out)} samples held out: {said}")
-        console.print(f"wrote {output}")
+    state = checkpoint or output.parent / f"{output.name}.checkpoint"
+    # A process that torchrun restarts may find the model that it wrote before it was killed.
+    job = options.restartable_job()
+    allowed = overwrite or (job is not None and job.has_passed("output"))
+    with outputs.writing(output, {"DATA": data}, overwrite=allowed):
+        if options.is_stored(data):
+            reads = {"DATA": data, "--output": output}
+            outputs.check(state, reads, option="--checkpoint", resumes=True)
+        if job is not None:
+            job.note_passed("output")
+
+        from rich.console import Console
+
+        from diagatt.commands.predict import scores
+        from diagatt.distributed import joined
+        from diagatt.kinds.files import read_inputs, save_model
+
+        with joined() as group:
+            console = Console(highlight=False, quiet=group.rank > 0)
+            inputs = read_inputs(data, columns, need_target=True, memory=memory)
+            kind = inputs.kind
+            train, held_out = kind.split(inputs, split, seed)
+            classes = _are_classes(train.y, family)
+            own = options.settings(asked, kind)
+            model = kind.model(classes, len(train), changed, seed, **own)
+            processes = f", {group.size} processes" if group.size > 1 else ""
+            console.print(f"{type(model).__name__}: {len(train)} samples from {data}{processes}")
+            if kind.in_passes:
+                before = version(state)
+                model.set_params(checkpoint=str(state), verbose=group.rank == 0)
+            kind.fit(model, train)
+            if group.rank > 0:
+                return
+            if kind.in_passes:
+                model.set_params(checkpoint=None)
+            save_model(model, output, inputs.columns)
+            if kind.in_passes and version(state) != before:  # this fit wrote it
+                state.unlink()
+            if held_out is not None:
+                said = ", ".join(f"{name} {x:.4f}" for name, x in scores(model, held_out).items())
+                console.print(f"on {len(held_out)} samples held out: {said}")
+            console.print(f"wrote {output}")
 
 
 def _heads(heads: str) -> int | str:
@@ -109,9 +121,3 @@ def _are_classes(y: Any, family: str) -> bool:
     if family != "auto":
         return get_family(family).classifies
     return y.dtype.kind in "OUSb" or (y.dtype.kind in "iu" and len(np.unique(y)) <= MAX_CLASSES)
-
-
-def _version(path: Path) -> tuple[int, int] | None:
-    """Return what changes when a file is written anew; None if it is not there."""
-    found = path.stat() if path.exists() else None
-    return None if found is None else (found.st_ino, found.st_mtime_ns)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable
 from functools import update_wrapper
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from diagatt.kinds import KINDS, Columns, Kind, Option
+
+if TYPE_CHECKING:
+    from diagatt.distributed import Job
 
 Data = Annotated[
     Path, typer.Argument(help="Samples: CSV, TSV, JSONL, Parquet, Feather, NPZ, or a store.")
@@ -20,6 +24,7 @@ Memory = Annotated[
 ]
 Model = Annotated[Path, typer.Argument(help="A model that `diagatt fit` wrote.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="File to write.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an output that exists.")]
 Target = Annotated[str | None, typer.Option(help="Column of responses.", metavar="COLUMN")]
 Covariates = Annotated[
     str, typer.Option(help="Columns of covariates, separated by commas.", metavar="A,B")
@@ -56,6 +61,20 @@ def _parameter(option: Option, metavar: str | None = None) -> inspect.Parameter:
     annotation: Any = Annotated[option.type, info]
     keyword = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(option.name, keyword, default=option.default, annotation=annotation)
+
+
+def restartable_job() -> Job | None:
+    """Return the job of ``torchrun``; None without it, so that torch is not imported for it."""
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        return None
+    from diagatt.distributed import Job
+
+    return Job()
+
+
+def is_stored(data: Path) -> bool:
+    """Return whether data are read in passes, which `fit` and `predict` can continue."""
+    return any(kind.in_passes and kind.opens(data) for kind in KINDS.values())
 
 
 def columns(asked: dict[str, Any], target: str | None, covariates: str) -> Columns:

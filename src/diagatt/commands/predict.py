@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diagatt.commands import options
+from diagatt.commands import options, outputs
 
 if TYPE_CHECKING:
     from diagatt.kinds import Inputs, Kind
     from diagatt.kinds.answers import Answers
 
 STAMP = b"diagatt"  # key in the metadata of a part: what it was computed from
+FORMATS = (".csv", ".jsonl", ".parquet")
 WRITTEN = "_written.json"  # names of the parts of a folder; readers of Parquet pass over it
 
 
@@ -24,29 +25,42 @@ def predict(
     data: options.Data,
     output: options.Output = Path("predictions.csv"),
     memory: options.Memory = 1024,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Predict new samples, and say which rows decided.
 
     The columns are those the model was fitted to; a response is not needed. The output lists each
     sample, its prediction, class probabilities if there are classes, and for every head the row
     of interest with its weight (for texts the word and its characters, for images the box) as CSV,
-    JSONL or Parquet, by its ending. For a store, it is a folder of Parquet files, one per shard;
-    under `torchrun` the processes share the shards.
+    JSONL or Parquet, by its ending. For a store, it is a folder of Parquet files, one per shard,
+    which the same command completes; under `torchrun` the processes share the shards.
 
     Example: `diagatt predict m.safetensors new.csv -o predictions.csv`
     """
-    from diagatt.kinds.answers import answer
-    from diagatt.kinds.files import load_model, read_inputs
+    parts, reads = options.is_stored(data), {"MODEL": model, "DATA": data}
+    if parts and output == Path("predictions.csv"):
+        output = Path("predictions")
+    with outputs.writing(output, reads, overwrite=overwrite, folder=parts, resumes=parts):
+        _check_ending(output, parts)
+        from diagatt.kinds.answers import answer
+        from diagatt.kinds.files import load_model, read_inputs
 
-    fitted, columns = load_model(model)
-    inputs = read_inputs(data, columns, memory=memory)
-    if inputs.kind.in_passes:
-        output = Path("predictions") if output == Path("predictions.csv") else output
-        predict_parts(model, fitted, inputs, output)
-    else:
-        answers = answer(fitted, inputs.X, inputs.covariates)
-        _write(output, _columns(answers, inputs.kind, inputs.ids))
+        fitted, columns = load_model(model)
+        inputs = read_inputs(data, columns, memory=memory)
+        if parts:
+            predict_parts(model, fitted, inputs, output)
+        else:
+            answers = answer(fitted, inputs.X, inputs.covariates)
+            _write(output, _columns(answers, inputs.kind, inputs.ids))
     typer.echo(f"wrote {output}: {len(inputs)} samples")
+
+
+def _check_ending(output: Path, parts: bool) -> None:
+    """Refuse a name that does not say how predictions are written."""
+    if parts and output.suffix in FORMATS:
+        raise ValueError(f"{output}: predictions of a store are a folder of parts; name a folder.")
+    if not parts and output.suffix not in FORMATS:
+        raise ValueError(f"{output}: predictions are written as .csv, .jsonl or .parquet.")
 
 
 def evaluate(
@@ -55,26 +69,28 @@ def evaluate(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="JSON file to write as well.")
     ] = None,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Compare predictions with known responses.
 
     Example: `diagatt evaluate m.safetensors test.csv`
     """
-    from rich.console import Console
-    from rich.table import Table
+    with outputs.writing(output, {"MODEL": model, "DATA": data}, overwrite=overwrite):
+        from rich.console import Console
+        from rich.table import Table
 
-    from diagatt.files import write_atomically
-    from diagatt.kinds.files import load_model, read_inputs
+        from diagatt.files import write_atomically
+        from diagatt.kinds.files import load_model, read_inputs
 
-    fitted, columns = load_model(model)
-    found = scores(fitted, inputs := read_inputs(data, columns, need_target=True))
-    table = Table("metric", "value", title=f"{len(inputs)} samples")
-    for name, value in found.items():
-        table.add_row(name, f"{value:.4f}")
-    Console().print(table)
-    if output is not None:
-        content = {"samples": len(inputs), **found}
-        write_atomically(output, (json.dumps(content, indent=1) + "\n").encode())
+        fitted, columns = load_model(model)
+        found = scores(fitted, inputs := read_inputs(data, columns, need_target=True))
+        table = Table("metric", "value", title=f"{len(inputs)} samples")
+        for name, value in found.items():
+            table.add_row(name, f"{value:.4f}")
+        Console().print(table)
+        if output is not None:
+            content = {"samples": len(inputs), **found}
+            write_atomically(output, (json.dumps(content, indent=1) + "\n").encode())
 
 
 def scores(model: Any, inputs: Inputs) -> dict[str, float]:
@@ -110,8 +126,6 @@ def predict_parts(model: Path, fitted: Any, inputs: Inputs, folder: Path) -> Non
     from diagatt.distributed import joined
     from diagatt.kinds.answers import answer
 
-    if folder.suffix in (".csv", ".jsonl", ".parquet"):
-        raise ValueError(f"{folder}: predictions of a store are a folder of parts; name a folder.")
     store, by_model = inputs.X, hashlib.sha256(model.read_bytes()).hexdigest()
     paths = [folder / f"part-{k:05d}.parquet" for k in range(len(store.shards))]
     stamps = [f"{by_model} {shard.sha256}" for shard in store.shards]
@@ -185,9 +199,7 @@ def _write(path: Path, columns: dict[str, Any], metadata: dict[bytes, str] | Non
         csv.write_csv(table, out)
     elif path.suffix == ".parquet":
         parquet.write_table(table, out)
-    elif path.suffix == ".jsonl":
+    else:
         lines = (json.dumps(line, ensure_ascii=False) + "\n" for line in table.to_pylist())
         out.write("".join(lines).encode())
-    else:
-        raise ValueError(f"{path}: predictions are written as .csv, .jsonl or .parquet.")
     write_atomically(path, out.getvalue())

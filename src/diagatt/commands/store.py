@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diagatt.commands import options
+from diagatt.commands import options, outputs
 
 if TYPE_CHECKING:
     from diagatt.kinds import Inputs
@@ -28,7 +28,7 @@ def write(
     target: options.Target = None,
     covariates: options.Covariates = "",
     shard_mib: Annotated[float, typer.Option(help="Size of a shard in MiB.")] = 64,
-    overwrite: Annotated[bool, typer.Option(help="Replace a store that is there.")] = False,
+    overwrite: options.Overwrite = False,
     **asked: Any,
 ) -> None:
     """Write samples to a store; texts and images become rows on the way.
@@ -39,21 +39,23 @@ def write(
 
     `diagatt store write cells cells.parquet --rows cells --target age --shard-mib 256`
     """
-    from diagatt.kinds.files import read_inputs
-    from diagatt.stores import RowStore
-
     columns = options.columns(asked, target, covariates)
-    inputs = read_inputs(data, columns, need_target=target is not None)
-    kind = inputs.kind
-    if kind.in_passes:
-        raise ValueError(f"{data} is a store already.")
-    transformer = kind.transformer(inputs.X, **options.settings(asked, kind))
-    given: dict[str, Any] = {"shard_mib": shard_mib, "overwrite": overwrite}
-    if transformer is None:
-        given |= {"id": inputs.ids} if "sample" in columns.asked else {}
-        store = RowStore.from_rows(out, inputs.X, inputs.y, covariates=inputs.covariates, **given)
-    else:
-        store = _transformed(out, inputs, transformer, given)
+    with outputs.writing(out, {"DATA": data}, option="OUT", overwrite=overwrite, folder=True):
+        from diagatt.kinds.files import read_inputs
+        from diagatt.stores import RowStore
+
+        inputs = read_inputs(data, columns, need_target=target is not None)
+        kind = inputs.kind
+        if kind.in_passes:
+            raise ValueError(f"{data} is a store already.")
+        transformer = kind.transformer(inputs.X, **options.settings(asked, kind))
+        given: dict[str, Any] = {"shard_mib": shard_mib, "overwrite": overwrite}
+        if transformer is None:
+            given |= {"id": inputs.ids} if "sample" in columns.asked else {}
+            given |= {"covariates": inputs.covariates}
+            store = RowStore.from_rows(out, inputs.X, inputs.y, **given)
+        else:
+            store = _transformed(out, inputs, transformer, given)
     typer.echo(f"wrote {out}: {len(store)} samples in {_shards(store)}")
 
 
