@@ -37,21 +37,22 @@ pytestmark = [
 # Examples of each fuzz test; DIAGATT_FUZZ_SECONDS asks for a longer run of both.
 SECONDS = float(os.environ.get("DIAGATT_FUZZ_SECONDS", 0))
 EXAMPLES = 300
-PER_SECOND = 60  # examples that even a slow machine manages
 
 
-def fuzz(test):
-    """Run the test on many examples, the same ones each time unless a long run is asked for."""
-    count = max(EXAMPLES, int(PER_SECOND * SECONDS / 2))
+def fuzz(per_second):
+    """Run a test on many examples, the same ones each time unless a long run is asked for.
+
+    The two tests share the seconds; `per_second` is what a busy machine manages of this one.
+    """
+    count = max(EXAMPLES, int(per_second * SECONDS / 2))
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-    how = settings(
+    return settings(
         max_examples=count,
         deadline=None,
         database=None,
         derandomize=not SECONDS,
         suppress_health_check=checks,
     )
-    return how(test)
 
 
 def draw(n=24, d=3):
@@ -470,7 +471,7 @@ OTHERS = {
     "no members": ("blend", drop("members"), "no list of the members"),
     "members null": ("blend", put("members", None), "no list of the members"),
     "members fewer": ("blend", drop("members", 1), "has no fitted attribute '1."),
-    "members are lists": ("blend", put("members", [[], []]), "does not say which class"),
+    "members are lists": ("blend", put("members", [[], []]), "is not a saved estimator"),
     "member of itself": ("blend", put("members", 0, "class", "object"), "holds a object"),
     "member has no attention": (
         "blend",
@@ -537,10 +538,10 @@ def test_hostile_columns(tmp_path, columns):
         load_model(tmp_path / "m")
 
 
-@pytest.mark.parametrize("document", [{}, {"class": []}, {"class": "Nobody"}, {"kind": "pipeline"}])
+@pytest.mark.parametrize("document", [{}, {"class": []}, {"class": "Nobody"}, {"kind": 1}])
 def test_hostile_documents_of_any_class(tmp_path, document):
     modelfile.write(tmp_path / "m", {}, document)
-    with pytest.raises(ModelFileError, match=r"does not say which class|holds a Nobody"):
+    with pytest.raises(ModelFileError, match="is not a saved estimator but a"):
         load_model(tmp_path / "m")
 
 
@@ -590,7 +591,7 @@ def damaged(draw):
     return name, bytes(content)
 
 
-@fuzz
+@fuzz(per_second=280)
 @given(damaged())
 def test_damaged_bytes(tmp_path_factory, case):
     name, content = case
@@ -695,7 +696,7 @@ def answers(name, model):
     return model.predict(X, **Z), model.locate(X)
 
 
-@fuzz
+@fuzz(per_second=70)
 @given(mutated())
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_mutated_documents(tmp_path_factory, case):

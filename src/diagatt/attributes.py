@@ -13,6 +13,8 @@ import numpy as np
 
 from diagatt.parameters import Rule, count, shown
 
+Rules = Mapping[str, Rule]
+
 # What only some fits have: scikit-learn sets it if the rows came in a table with names.
 OPTIONAL = frozenset({"feature_names_in_"})
 

@@ -19,8 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from diagatt import attributes, modelfile
 from diagatt.modelfile import ModelFileError
-from diagatt.parameters import Rule, shown
 from diagatt.parameters import check as check_parameters
+from diagatt.parameters import shown
 
 FORMAT_VERSION = 2
 
@@ -48,7 +48,7 @@ class SavedToFile:
     #: Entries of the document beside those that all have.
     further_entries: ClassVar[tuple[str, ...]] = ()
     #: What each fitted attribute is; a file that says otherwise is refused.
-    fitted_rules: ClassVar[Mapping[str, Rule]] = {}
+    fitted_rules: ClassVar[attributes.Rules] = {}
 
     def _fitted_shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shapes that the fitted arrays have if they fit the other attributes."""
@@ -136,7 +136,7 @@ def from_document(
     path : path-like
         Where they come from, for error messages.
     """
-    name = class_named(document, path)
+    name = class_named(document, "estimator", path)
     known = classes if isinstance(classes, Mapping) else {classes.__name__: classes}
     if name not in known:
         raise ModelFileError(f"{path} holds a {name}: load it with {name}.load.")
@@ -217,15 +217,16 @@ def restore(
     tensors: Mapping[str, np.ndarray], document: Mapping[str, Any], path: str | os.PathLike
 ) -> Any:
     """Return the fitted estimator of a document, whichever of diagatt's own it is."""
-    name = class_named(document, path)
+    name = class_named(document, "estimator", path)
     if name not in registered():
         raise ModelFileError(f"{path} holds a {name}: load it with {name}.load.")
     return registered()[name].from_document(tensors, document, path)
 
 
-def class_named(document: Any, path: str | os.PathLike) -> str:
-    """Return the name of the class that a document of an estimator is about."""
-    name = document.get("class") if isinstance(document, Mapping) else None
+def class_named(document: Any, kind: str, path: str | os.PathLike) -> str:
+    """Return the name of the class that a document of this kind is about."""
+    _check_head(document, kind, path)
+    name = document.get("class")
     if not isinstance(name, str) or not name.isidentifier() or len(name) > 100:
         raise ModelFileError(f"{path} does not say which class it holds.")
     return name

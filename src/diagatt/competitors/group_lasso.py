@@ -263,7 +263,7 @@ class _GroupLasso(Padded):
     # From large to small: each solution is a good start for the next.
     grids: ClassVar = {"alpha": (1.0, 0.1, 0.01)}
     rules: ClassVar = {"alpha": several(at_least(0)), "tolerance": optional(at_least(0))}
-    fitted_rules: ClassVar = {
+    fitted_rules: ClassVar[attributes.Rules] = {
         "coef_": attributes.floats("float64"),
         "intercept_": attributes.floats("float64"),
         "alpha_": at_least(0),

@@ -227,7 +227,7 @@ class _MDSP(Padded):
         "tolerance": at_least(0),
         "stop_early": boolean(),
     }
-    fitted_rules: ClassVar = {
+    fitted_rules: ClassVar[attributes.Rules] = {
         "gamma_": attributes.floats(),
         "history_": attributes.report(),
         "n_iter_": count(),

@@ -29,7 +29,7 @@ class _StdAtt(Padded):
         "ridge": at_least(0),
         "memory_limit": positive(),
     }
-    fitted_rules: ClassVar = {
+    fitted_rules: ClassVar[attributes.Rules] = {
         **dict.fromkeys(("query_key_", "value_", "intercept_"), attributes.floats()),
         "history_": attributes.report(),
         "n_iter_": count(),

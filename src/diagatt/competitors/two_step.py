@@ -72,7 +72,7 @@ class _TwoStep(Competitor):
         "covariance_type": one_of("full", "tied", "diag", "spherical"),
         "max_iter": count(1),
     }
-    fitted_rules: ClassVar = {
+    fitted_rules: ClassVar[attributes.Rules] = {
         "coef_": attributes.floats("float64"),
         "intercept_": attributes.floats("float64"),
         "mixture_weights_": attributes.floats(),

@@ -31,7 +31,7 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         "device": parameters.device(),
         "verbose": parameters.boolean(),
     }
-    fitted_rules: ClassVar[Mapping[str, parameters.Rule]] = {
+    fitted_rules: ClassVar[attributes.Rules] = {
         "n_features_in_": attributes.size(1),
         "one_row_samples_": parameters.boolean(),
         "feature_names_in_": attributes.names(),

@@ -254,7 +254,7 @@ class BlendedClassifier(ClassifierMixin, _Blended):
     """
 
     _averaged = "predict_proba"
-    fitted_rules: ClassVar = {"classes_": attributes.classes()}
+    fitted_rules: ClassVar[attributes.Rules] = {"classes_": attributes.classes()}
 
     def _take_members(self, members: list[Any]) -> None:
         super()._take_members(members)

@@ -46,7 +46,7 @@ class Competitor(RowsEstimator):
         "n_located": count(1),
         "selection": either(one_of("holdout"), count(2)),
     }
-    fitted_rules: ClassVar[Mapping[str, Rule]] = {"selection_": attributes.report()}
+    fitted_rules: ClassVar[attributes.Rules] = {"selection_": attributes.report()}
     n_located: int
     random_state: Any
     selection: str | int = "holdout"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +17,6 @@ from diagatt.certainty import Certainty, Summary
 from diagatt.certainty.summary import coefficient
 from diagatt.estimators.base import RowsEstimator
 from diagatt.estimators.stored import by_shard
-from diagatt.parameters import Rule
 from diagatt.ragged import RaggedRows
 from diagatt.scores import SCORE_FORMS, get_score_form
 from diagatt.segments import map_blocks, segment_sum, weighted_pool
@@ -28,7 +26,7 @@ from diagatt.stores import RowStore
 class DiagonalReading(TransformerMixin, RowsEstimator):
     """What a fitted diagonalized attention says; `_DiagAtt` fits it."""
 
-    fitted_rules: ClassVar[Mapping[str, Rule]] = {
+    fitted_rules: ClassVar[attributes.Rules] = {
         **dict.fromkeys(("query_", "value_", "intercept_", "covariate_coef_"), attributes.floats()),
         "key_": parameters.optional(attributes.floats()),
         "value_se_": attributes.errors(),

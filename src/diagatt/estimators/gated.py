@@ -24,7 +24,7 @@ class _Gated(Competitor):
 
     grids: ClassVar = {"max_epochs": (5, 10, 20, 40), "ridge": (0.1, 1.0, 10.0)}
     rules: ClassVar = {**TRAINING_RULES, "n_hidden": count(1), "ridge": several(at_least(0))}
-    fitted_rules: ClassVar = {
+    fitted_rules: ClassVar[attributes.Rules] = {
         **dict.fromkeys(
             ("content_", "gate_", "mixing_", "value_", "intercept_"), attributes.floats()
         ),

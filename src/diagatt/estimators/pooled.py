@@ -51,7 +51,7 @@ class _Pooled(Competitor):
 
     grids: ClassVar = {"ridge": (0.1, 1.0, 10.0, 100.0, 1000.0)}
     rules: ClassVar = {"pool": one_of("mean", "max", "mean+max"), "ridge": several(at_least(0))}
-    fitted_rules: ClassVar = {
+    fitted_rules: ClassVar[attributes.Rules] = {
         "coef_": attributes.floats("float64"),
         "intercept_": attributes.floats("float64"),
         "ridge_": at_least(0),

@@ -39,7 +39,7 @@ class Regression(RegressorMixin, RowsEstimator):
 class Classification(ClassifierMixin, RowsEstimator):
     """Responses are classes, with a logit link for two and a softmax link for more."""
 
-    fitted_rules: ClassVar = {"classes_": attributes.classes()}
+    fitted_rules: ClassVar[attributes.Rules] = {"classes_": attributes.classes()}
     classes_: np.ndarray
 
     def _read_response(self, y: Any, weights: np.ndarray) -> np.ndarray:

@@ -123,7 +123,7 @@ class KindEstimator(SavedToFile, BaseEstimator):
         path: str | os.PathLike = "the file",
     ) -> Self:
         """Return the fitted estimator that `to_document` took apart."""
-        name = class_named(document, path)
+        name = class_named(document, "pipeline", path)
         if name != cls.__name__:
             raise ModelFileError(f"{path} holds a {name}: load it with {name}.load.")
         check_document(document, "pipeline", path, more=("columns",))

@@ -82,7 +82,7 @@ class TextRows(TransformerMixin, BaseEstimator):
     [['It', "doesn't", 'work', '!'], ['Lovely', '.']]
     """
 
-    fitted_rules: ClassVar = {"fingerprint_": attributes.text()}
+    fitted_rules: ClassVar[attributes.Rules] = {"fingerprint_": attributes.text()}
 
     def __init__(
         self,
