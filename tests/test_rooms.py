@@ -13,7 +13,7 @@ SOURCE = Path(diagatt.__file__).parent
 FLOORS = [
     {"files", "progress", "tables"},
     {"modelfile", "distributed", "parameters", "arrays"},
-    {"coerce"},
+    {"coerce", "attributes"},
     {"ragged"},
     {"segments", "localization", "selection"},
     {"scores", "families", "persistence", "stores"},

@@ -23,6 +23,10 @@ from diagatt.files import write_atomically
 _BLANK = "0" * 64
 
 
+# Ours nest a few levels, blends of blends a few more; Python's own limit depends on who calls.
+_DEEPEST = 60
+
+
 class ModelFileError(ValueError):
     """The file is not a diagatt file, is damaged, or comes from a newer version."""
 
@@ -53,9 +57,15 @@ def parse(content: bytes, path: Path) -> tuple[dict[str, np.ndarray], dict[str, 
     if hashlib.sha256(_swap(content, digest, _BLANK)).hexdigest() != digest:
         raise ModelFileError(f"{path} is damaged: its checksum does not match; restore a copy.")
     try:
-        return load_tensors(content), json.loads(_metadata(content)["diagatt"])
-    except (SafetensorError, KeyError, ValueError) as error:
-        raise ModelFileError(f"{path} is not a diagatt file: {error}.") from error
+        tensors, document = load_tensors(content), _parse_json(_metadata(content)["diagatt"])
+    except KeyError as error:
+        raise ModelFileError(f"{path} is not a diagatt file: it lacks {error}.") from error
+    except (SafetensorError, ValueError, TypeError, AttributeError, MemoryError) as error:
+        words = str(error).rstrip(".") or type(error).__name__
+        raise ModelFileError(f"{path} is not a diagatt file: {words}.") from error
+    if not isinstance(document, dict):
+        raise ModelFileError(f"{path} is not a diagatt file: its document is not a JSON object.")
+    return tensors, document
 
 
 def _swap(content: bytes, old: str, new: str) -> bytes:
@@ -68,7 +78,34 @@ def _metadata(content: bytes) -> dict[str, str]:
     (length,) = struct.unpack_from("<Q", content)
     if length > len(content) - 8:
         raise ValueError("the header is longer than the file")
-    return json.loads(content[8 : 8 + length].decode("utf-8"))["__metadata__"]
+    return _parse_json(content[8 : 8 + length].decode("utf-8"))["__metadata__"]
+
+
+def _parse_json(text: str) -> Any:
+    """Return what the text says; refuse two entries of one name, and abysses of brackets."""
+    try:
+        value = json.loads(text, object_pairs_hook=_without_duplicates)
+    except RecursionError:
+        raise ValueError("its JSON is nested too deeply") from None
+    level, depth = [value], 0
+    while level := [item for part in level for item in _items(part)]:
+        depth += 1
+        if depth > _DEEPEST:
+            raise ValueError(f"its JSON is nested more than {_DEEPEST} levels deep")
+    return value
+
+
+def _items(value: Any) -> Any:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"its JSON has two entries {twice[:100]!r}")
+    return found
 
 
 def _stored_digest(path: Path, content: bytes) -> str:

@@ -59,7 +59,7 @@ def check(obj: BaseEstimator, prefix: str = "") -> None:
     for name, value in obj.get_params(deep=False).items():
         if name in rules and not rules[name].accepts(value):
             raise ParameterError(
-                f"{prefix}{name} must be {rules[name].allowed}, got {_shown(value)}."
+                f"{prefix}{name} must be {rules[name].allowed}, got {shown(value)}."
             )
         if isinstance(value, BaseEstimator) and hasattr(value, "rules"):
             check(value, f"{prefix}{name}__")
@@ -205,7 +205,8 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim == 1)
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """Return the value as messages show it, cut off after 100 characters."""
     try:
         words = repr(value)
     except ValueError:  # a whole number of more digits than Python prints

@@ -10,17 +10,26 @@ import os
 from collections.abc import Mapping
 from importlib import import_module
 from inspect import isabstract
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from diagatt import modelfile
+from diagatt import attributes, modelfile
 from diagatt.modelfile import ModelFileError
+from diagatt.parameters import check as check_parameters
+from diagatt.parameters import shown
 
 FORMAT_VERSION = 2
 
+# Entries that every document has, and their types.
+_COMMON: dict[str, type] = {"diagatt": str, "class": str, "parameters": dict}
+_ENTRIES: dict[str, dict[str, type]] = {
+    "estimator": {**_COMMON, "fitted": dict},
+    "pipeline": {**_COMMON, "rows": dict, "estimator": dict, "estimator_is_default": bool},
+}
 # Rooms whose estimators a file may name inside a blend or a pipeline.
 ROOMS = ("diagatt.estimators", "diagatt.competitors")
 _REGISTERED: dict[str, type] = {}
@@ -35,6 +44,15 @@ def register_part(kind: type[BaseEstimator]) -> None:
 
 class SavedToFile:
     """Gives an estimator `save` and `load`, and registers its class; see `registered`."""
+
+    #: Entries of the document beside those that all have.
+    further_entries: ClassVar[tuple[str, ...]] = ()
+    #: What each fitted attribute is; a file that says otherwise is refused.
+    fitted_rules: ClassVar[attributes.Rules] = {}
+
+    def _fitted_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shapes that the fitted arrays have if they fit the other attributes."""
+        return {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -61,9 +79,11 @@ class SavedToFile:
         return to_document(self)
 
     @classmethod
-    def from_format_1(cls, document: dict[str, Any]) -> dict[str, Any]:
-        """Return a document of format 1 as one of the present format; most have not changed."""
-        return document
+    def from_format_1(
+        cls, tensors: Mapping[str, np.ndarray], document: Mapping[str, Any]
+    ) -> tuple[Mapping[str, np.ndarray], Mapping[str, Any]]:
+        """Return what a file of format 1 holds in the present format; most has not changed."""
+        return tensors, document
 
     @classmethod
     def from_document(
@@ -116,21 +136,68 @@ def from_document(
     path : path-like
         Where they come from, for error messages.
     """
-    check_document(document, "estimator", path)
-    name = document["class"]
+    name = class_named(document, "estimator", path)
     known = classes if isinstance(classes, Mapping) else {classes.__name__: classes}
     if name not in known:
         raise ModelFileError(f"{path} holds a {name}: load it with {name}.load.")
     kind: Any = known[name]
-    if document["format"] == 1 and hasattr(kind, "from_format_1"):  # rows of texts are the same
-        document = kind.from_format_1(dict(document))
-    parameters = {key: _from_json(value) for key, value in document["parameters"].items()}
-    estimator = kind(**parameters)
-    for attribute, value in document["fitted"].items():
-        setattr(estimator, attribute, _from_json(value))
-    for attribute, tensor in tensors.items():
-        setattr(estimator, attribute, tensor)
+    further = getattr(kind, "further_entries", ())
+    check_document(document, "estimator", path, more=("columns", *further))
+    try:
+        if document["format"] == 1 and hasattr(kind, "from_format_1"):  # rows of texts: the same
+            tensors, document = kind.from_format_1(tensors, document)
+        fitted = {key: from_json(value) for key, value in document["fitted"].items()}
+        twice = sorted(set(fitted) & set(tensors))
+        if twice:
+            raise ValueError(f"there are two values of {twice[0]}")
+        attributes.check_names(kind, fitted | dict(tensors))
+        estimator = build(kind, document["parameters"])
+        vars(estimator).update(fitted | dict(tensors))
+        attributes.check_values(estimator)
+    except attributes.NONSENSE as error:
+        raise refusal(path, name, error) from error
     return estimator
+
+
+def build(kind: Any, document: Mapping[str, Any], *, without: tuple[str, ...] = ()) -> Any:
+    """Return an object of the class with the parameters of a file, all of them and no others.
+
+    Parameters
+    ----------
+    kind : class
+    document : mapping
+        Parameters as `to_json` wrote them.
+    without : tuple of str
+        Parameters that are not in the file.
+    """
+    expected = set(kind._get_param_names()) - set(without)
+    for name in sorted(expected ^ set(document)):
+        problem = "is missing" if name in expected else f"is none of {kind.__name__}"
+        raise ValueError(f"the parameter {shown(name)} {problem}")
+    made = kind(**{name: from_json(value) for name, value in document.items()})
+    if "device" not in expected:
+        check_parameters(made)
+        return made
+    # Whether this machine has the device is asked when it is used: the model may have moved here.
+    device, made.device = made.device, "cpu"
+    if not _is_device(device):
+        raise ValueError(f"device must be the name of a torch device, got {shown(device)}")
+    check_parameters(made)
+    made.device = device
+    return made
+
+
+def _is_device(name: Any) -> bool:
+    try:
+        return torch.device(name).type in ("cpu", "cuda", "mps", "xpu")
+    except (RuntimeError, TypeError):
+        return False
+
+
+def refusal(path: str | os.PathLike, name: str, error: Exception) -> ModelFileError:
+    """Return the error that says in one sentence why the file holds no such estimator."""
+    words = f"it lacks {error}" if isinstance(error, KeyError) else str(error).rstrip(".")
+    return ModelFileError(f"{path} holds no valid {name}: {words}.")
 
 
 def registered() -> dict[str, Any]:
@@ -150,20 +217,66 @@ def restore(
     tensors: Mapping[str, np.ndarray], document: Mapping[str, Any], path: str | os.PathLike
 ) -> Any:
     """Return the fitted estimator of a document, whichever of diagatt's own it is."""
-    name = document["class"]
+    name = class_named(document, "estimator", path)
     if name not in registered():
         raise ModelFileError(f"{path} holds a {name}: load it with {name}.load.")
     return registered()[name].from_document(tensors, document, path)
 
 
-def check_document(document: Mapping[str, Any], kind: str, path: str | os.PathLike) -> None:
-    """Refuse a document of another kind or of a newer format."""
-    if document.get("kind") != kind:
-        raise ModelFileError(f"{path} is not a saved {kind} but a {document.get('kind')}.")
-    if document["format"] > FORMAT_VERSION:
+def class_named(document: Any, kind: str, path: str | os.PathLike) -> str:
+    """Return the name of the class that a document of this kind is about."""
+    _check_head(document, kind, path)
+    name = document.get("class")
+    if not isinstance(name, str) or not name.isidentifier() or len(name) > 100:
+        raise ModelFileError(f"{path} does not say which class it holds.")
+    return name
+
+
+def check_document(
+    document: Any, kind: str, path: str | os.PathLike, more: tuple[str, ...] = ()
+) -> None:
+    """Refuse a document of another kind, of a newer format, or of other entries.
+
+    Parameters
+    ----------
+    document
+        Anything that JSON can hold.
+    kind : {"estimator", "pipeline"}
+    path : path-like
+        Where it comes from, for error messages.
+    more : tuple of str
+        Entries that it may have beside those that all documents of this kind have.
+    """
+    _check_head(document, kind, path)
+    entries = _ENTRIES[kind]
+    for name, wanted in entries.items():
+        if name not in document:
+            raise ModelFileError(f"{path} is damaged: the {kind} in it has no entry {name!r}.")
+        if not isinstance(document[name], wanted):
+            raise ModelFileError(
+                f"{path} is damaged: the entry {name!r} of the {kind} in it is "
+                f"{shown(document[name])}, which is not a {wanted.__name__}."
+            )
+    unknown = sorted(set(document) - set(entries) - {"kind", "format", *more})
+    if unknown:
         raise ModelFileError(
-            f"{path} has format {document['format']}, written by diagatt "
-            f"{document['diagatt']}; this version reads up to {FORMAT_VERSION}: upgrade."
+            f"{path} is damaged: the {kind} in it has an unknown entry {shown(unknown[0])}."
+        )
+
+
+def _check_head(document: Any, kind: str, path: str | os.PathLike) -> None:
+    """Refuse a document of another kind or of a newer format."""
+    if not isinstance(document, Mapping) or document.get("kind") != kind:
+        found = document.get("kind") if isinstance(document, Mapping) else document
+        words = found if isinstance(found, str) else shown(found)
+        raise ModelFileError(f"{path} is not a saved {kind} but a {words[:100]}.")
+    version = document.get("format")
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        raise ModelFileError(f"{path} has no readable format: it says {shown(version)}.")
+    if version > FORMAT_VERSION:
+        raise ModelFileError(
+            f"{path} has format {version}, written by diagatt "
+            f"{document.get('diagatt')}; this version reads up to {FORMAT_VERSION}: upgrade."
         )
 
 
@@ -194,16 +307,29 @@ def to_json(name: str, value: Any) -> Any:
     return value
 
 
-def _from_json(value: Any) -> Any:
+def from_json(value: Any) -> Any:
+    """Return the value that `to_json` wrote; what it cannot have written is a ValueError."""
     if isinstance(value, dict) and set(value) == {"array", "dtype"}:
-        return np.array(value["array"], dtype=value["dtype"])
+        return _array_from_json(value["array"], value["dtype"])
     if isinstance(value, dict) and set(value) == {"object", "parameters"}:
-        if value["object"] not in _PARTS:
-            raise ModelFileError(
-                f"the file names a {value['object']}, which is not known here: import it first."
+        name, own = value["object"], value["parameters"]
+        if not isinstance(name, str) or name not in _PARTS:
+            raise ValueError(
+                f"it names a {str(name)[:100]}, which is not known here: import it first"
             )
-        own = {key: _from_json(part) for key, part in value["parameters"].items()}
-        return _PARTS[value["object"]](**own)
+        if not isinstance(own, dict):
+            raise ValueError(f"the parameters of the {name} in it are {shown(own)}")
+        return build(_PARTS[name], own)
     if isinstance(value, list):
-        return [_from_json(item) for item in value]
+        return [from_json(item) for item in value]
     return value
+
+
+def _array_from_json(items: Any, dtype: Any) -> np.ndarray:
+    allowed: dict[Any, Any] = {"str": str, "object": str | bool | int | float}
+    if not isinstance(dtype, str) or dtype not in allowed or not isinstance(items, list):
+        raise ValueError(f"an array in it is {shown(items)} of type {shown(dtype)}")
+    wrong = [item for item in items if not isinstance(item, allowed[dtype])]
+    if wrong:
+        raise ValueError(f"an array of type {dtype} in it holds {shown(wrong[0])}")
+    return np.array(items, dtype=dtype)

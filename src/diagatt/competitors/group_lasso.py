@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 from torch.nn import functional as F
 
+from diagatt import attributes
 from diagatt.competitors.padded import Padded
 from diagatt.estimators.response import Classification, Regression
 from diagatt.localization import N_LOCATED, row_positions
@@ -270,6 +271,11 @@ class _GroupLasso(Padded):
     # From large to small: each solution is a good start for the next.
     grids: ClassVar = {"alpha": (1.0, 0.1, 0.01)}
     rules: ClassVar = {"alpha": several(at_least(0)), "tolerance": optional(at_least(0))}
+    fitted_rules: ClassVar[attributes.Rules] = {
+        "coef_": attributes.floats("float64"),
+        "intercept_": attributes.floats("float64"),
+        "alpha_": at_least(0),
+    }
     per_position: ClassVar = "one line of coefficients"
     alpha_: float = field(init=False)
 
@@ -288,6 +294,10 @@ class _GroupLasso(Padded):
             fits.append(uncentred(memo[k], design))
         self.coef_ = np.stack([coef for coef, _ in fits])  # (K, p, d)
         self.intercept_ = np.array([intercept for _, intercept in fits])  # (K,)
+
+    def _fitted_shapes(self) -> dict[str, tuple[int, ...]]:
+        K, p, d = self._n_outputs(), self.n_rows_, self.n_features_in_
+        return {**super()._fitted_shapes(), "coef_": (K, p, d), "intercept_": (K,)}
 
     def _predictor(self, values: Tensor, offsets: Tensor) -> Tensor:
         self._refuse_longer(offsets)

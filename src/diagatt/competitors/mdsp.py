@@ -22,11 +22,11 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from diagatt import coerce
+from diagatt import attributes, coerce
 from diagatt.competitors.padded import Padded
 from diagatt.estimators.response import Classification, Regression
 from diagatt.localization import N_LOCATED, top_rows
-from diagatt.parameters import at_least, boolean, count, several
+from diagatt.parameters import at_least, boolean, count, optional, several
 from diagatt.segments import BLOCK_ROWS, row_positions, sample_of_row, segment_sum
 from diagatt.solvers.problem import Samples
 
@@ -229,6 +229,13 @@ class _MDSP(Padded):
         "tolerance": at_least(0),
         "stop_early": boolean(),
     }
+    fitted_rules: ClassVar[attributes.Rules] = {
+        "gamma_": attributes.floats(),
+        "history_": attributes.report(),
+        "n_iter_": count(),
+        "step_size_": optional(at_least(0)),
+        "alpha_": at_least(0),
+    }
     per_position: ClassVar = "one centre γ_j"
     alpha_: float = field(init=False)
     gamma_: np.ndarray = field(init=False)
@@ -261,6 +268,10 @@ class _MDSP(Padded):
         missing = self.n_rows_ - len(fit.gamma)  # held-out samples may be longer
         self.gamma_ = np.pad(fit.gamma.numpy(), ((0, missing), (0, 0)))  # (p, d·K)
         self.history_, self.n_iter_ = fit.history, len(fit.history) - 1
+
+    def _fitted_shapes(self) -> dict[str, tuple[int, ...]]:
+        shape = self.n_rows_, self.n_features_in_ * self._n_outputs()
+        return {**super()._fitted_shapes(), "gamma_": shape}
 
     def _individual(self, problem: Samples) -> MDSPFit:
         self._refuse_longer(problem.offsets)

@@ -7,7 +7,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from diagatt import attributes
 from diagatt.estimators.competitor import Competitor
+from diagatt.parameters import count
 from diagatt.solvers.problem import Samples
 
 
@@ -21,6 +23,7 @@ class Padded(Competitor):
     """
 
     per_position: ClassVar[str]  # what the model has for each position
+    fitted_rules: ClassVar[attributes.Rules] = {"n_rows_": count(1)}
     n_rows_: int
 
     def _from_all(self, problem: Samples) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from diagatt import attributes
 from diagatt.attention.standard import StandardAttention
 from diagatt.competitors.padded import Padded
 from diagatt.estimators.competitor import TRAINING_RULES
@@ -48,6 +49,13 @@ class _StdAtt(Padded):
         "ridge": at_least(0),
         "memory_limit": positive(),
     }
+    fitted_rules: ClassVar[attributes.Rules] = {
+        **dict.fromkeys(("query_key_", "value_", "intercept_"), attributes.floats()),
+        "history_": attributes.report(),
+        "n_iter_": count(),
+        "max_epochs_": count(1),
+        "n_heads_": count(1),
+    }
     per_position: ClassVar = "one line of its value matrix"
     n_heads_: int = field(init=False)
 
@@ -62,6 +70,11 @@ class _StdAtt(Padded):
         self.query_key_ = module.matrix().detach().cpu().numpy()  # (R, d, d)
         self.value_ = module.value.detach().cpu().numpy()  # (R, p, d, K)
         self.intercept_ = module.intercept.detach().cpu().numpy()  # (K,)
+
+    def _fitted_shapes(self) -> dict[str, tuple[int, ...]]:
+        R, d, K = self.n_heads_, self.n_features_in_, self._n_outputs()
+        heads = {"query_key_": (R, d, d), "value_": (R, self.n_rows_, d, K)}
+        return {**super()._fitted_shapes(), **heads, "intercept_": (K,)}
 
     def to_module(self) -> StandardAttention:
         """Return the fitted model as a torch module."""

@@ -11,6 +11,7 @@ from sklearn import config_context
 from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
+from diagatt import attributes
 from diagatt.estimators.competitor import Competitor
 from diagatt.estimators.response import Classification, Regression
 from diagatt.localization import N_LOCATED, top_rows
@@ -82,6 +83,16 @@ class _TwoStep(Competitor):
         "covariance_type": one_of("full", "tied", "diag", "spherical"),
         "max_iter": count(1),
     }
+    fitted_rules: ClassVar[attributes.Rules] = {
+        "coef_": attributes.floats("float64"),
+        "intercept_": attributes.floats("float64"),
+        "mixture_weights_": attributes.floats(),
+        "mixture_means_": attributes.floats(),
+        "precision_root_": attributes.floats(),
+        "n_iter_": count(),
+        "ridge_": at_least(0),
+        "active_component_": one_of(0, 1),
+    }
     ridge_: float = field(init=False)
     active_component_: int = field(init=False)
 
@@ -109,6 +120,12 @@ class _TwoStep(Competitor):
             n_outputs=problem.n_outputs,
         )
         self.coef_, self.intercept_ = coef.T.numpy(), intercept.numpy()  # (K, R̃d), (K,)
+
+    def _fitted_shapes(self) -> dict[str, tuple[int, ...]]:
+        K, d = self._n_outputs(), self.n_features_in_
+        mixture = {"mixture_weights_": (2,), "mixture_means_": (2, d), "precision_root_": (2, d, d)}
+        glm = {"coef_": (K, self.n_located * d), "intercept_": (K,)}
+        return {**super()._fitted_shapes(), **mixture, **glm}
 
     def _row_scores(self, values: Tensor, offsets: Tensor) -> Tensor:
         """Return the log odds of the active component (equation localization_twostep)."""

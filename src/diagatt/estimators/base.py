@@ -12,7 +12,7 @@ import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from diagatt import coerce, parameters
+from diagatt import attributes, coerce, parameters
 from diagatt.families import Family, check_response
 from diagatt.persistence import SavedToFile
 from diagatt.ragged import RaggedRows
@@ -30,6 +30,11 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         "random_state": parameters.seed(),
         "device": parameters.device(),
         "verbose": parameters.boolean(),
+    }
+    fitted_rules: ClassVar[attributes.Rules] = {
+        "n_features_in_": attributes.size(1),
+        "one_row_samples_": parameters.boolean(),
+        "feature_names_in_": attributes.names(),
     }
     # Whether new samples are searched for NaN and infinity before anything else; a pass over them.
     _looks_at_every_entry: ClassVar[bool] = True
@@ -59,6 +64,9 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
     def _linear_predictor(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return z of new samples, (n, K)."""
         raise NotImplementedError
+
+    def _fitted_shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"feature_names_in_": (self.n_features_in_,)}
 
     # ------------------------------------------------------------------ fitting
 

@@ -13,10 +13,12 @@ from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from diagatt import attributes
 from diagatt.estimators.base import RowsEstimator
 from diagatt.localization import top_rows
-from diagatt.parameters import count, instance
-from diagatt.persistence import from_document, restore, to_document
+from diagatt.modelfile import ModelFileError
+from diagatt.parameters import count, instance, shown
+from diagatt.persistence import from_document, refusal, restore, to_document
 from diagatt.ragged import RaggedRows
 from diagatt.solvers.checkpoint import with_prefix
 
@@ -36,6 +38,8 @@ class _Blended(RowsEstimator):
         "members": instance("a list of (name, estimator, blocks)", Sequence),
         "n_blocks": count(1),
     }
+    further_entries: ClassVar[tuple[str, ...]] = ("members",)
+    _averaged: ClassVar[str] = "predict"
     members_: list[Any] = field(init=False)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> Self:
@@ -117,7 +121,8 @@ class _Blended(RowsEstimator):
                 raise TypeError(f"member {name!r}, {member!r}, has no attention to average.")
             if blocks is None:
                 continue
-            if not len(blocks) or not all(0 <= b < self.n_blocks for b in blocks):
+            whole = count(0, self.n_blocks - 1)
+            if not len(blocks) or not all(whole.accepts(b) for b in blocks):
                 raise ValueError(
                     f"member {name!r} reads blocks {list(blocks)}: give at least one index from 0 "
                     f"to {self.n_blocks - 1}, or None for all."
@@ -150,17 +155,38 @@ class _Blended(RowsEstimator):
         path: str | os.PathLike = "the file",
     ) -> Self:
         """Return the fitted estimator that `to_document` took apart."""
-        own = {name: tensor for name, tensor in tensors.items() if "." not in name}
+        stored = document.get("members")
+        if not isinstance(stored, list):
+            raise ModelFileError(f"{path} has no list of the members of its {cls.__name__}.")
+        prefixes = tuple(f"{k}." for k in range(len(stored)))
+        own = {name: t for name, t in tensors.items() if not name.startswith(prefixes)}
         blend = from_document(cls, own, document, path)
-        blend.members_ = [
-            restore(with_prefix(f"{k}.", tensors), member, path)
-            for k, member in enumerate(document["members"])
+        members = [
+            restore(with_prefix(prefix, tensors), member, path)
+            for prefix, member in zip(prefixes, stored, strict=True)
         ]
-        blend.members = [
-            (name, clone(member), blocks)
-            for (name, _, blocks), member in zip(blend.members, blend.members_, strict=True)
-        ]
+        try:
+            blend._take_members(members)
+        except attributes.NONSENSE as error:
+            raise refusal(path, cls.__name__, error) from error
         return blend
+
+    def _take_members(self, members: list[Any]) -> None:
+        """Set the fitted members of a file; refuse them if they are not those of this blend."""
+        pairs = zip(self.members, members, strict=True)
+        self.members = [(name, clone(member), blocks) for (name, _, blocks), member in pairs]
+        self._check_members()
+        width = self.n_features_in_ // self.n_blocks
+        for (name, _, blocks), member in zip(self.members, members, strict=True):
+            expected = self.n_features_in_ if blocks is None else width * len(blocks)
+            if not hasattr(member, self._averaged):
+                raise ValueError(f"the member {shown(name)} has no {self._averaged}")
+            if member.n_features_in_ != expected:
+                raise ValueError(
+                    f"the member {shown(name)} reads {member.n_features_in_} features instead of "
+                    f"{expected}"
+                )
+        self.members_ = members
 
 
 class BlendedRegressor(RegressorMixin, _Blended):
@@ -213,6 +239,15 @@ class BlendedClassifier(ClassifierMixin, _Blended):
     >>> model.predict_proba(data.X[:3]).shape
     (3, 2)
     """
+
+    _averaged: ClassVar[str] = "predict_proba"
+    fitted_rules: ClassVar[attributes.Rules] = {"classes_": attributes.classes()}
+
+    def _take_members(self, members: list[Any]) -> None:
+        super()._take_members(members)
+        for (name, *_), member in zip(self.members, members, strict=True):
+            if not np.array_equal(member.classes_, self.classes_):
+                raise ValueError(f"the member {shown(name)} has other classes than the blend")
 
     def _fit_problem(self, problem: Any) -> None:
         super()._fit_problem(problem)

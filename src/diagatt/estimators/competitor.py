@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from diagatt import coerce
+from diagatt import attributes, coerce
 from diagatt.estimators.base import RowsEstimator
 from diagatt.localization import top_rows, top_rows_of_heads
 from diagatt.parameters import Rule, at_least, count, either, one_of, several, values_to_try
@@ -55,6 +55,7 @@ class Competitor(RowsEstimator):
         "n_located": count(1),
         "selection": either(one_of("holdout"), count(2)),
     }
+    fitted_rules: ClassVar[attributes.Rules] = {"selection_": attributes.report()}
     n_located: int
     random_state: Any
     selection: str | int = "holdout"
@@ -79,6 +80,10 @@ class Competitor(RowsEstimator):
 
     def _held_out_predictor(self, problem: Samples) -> Tensor:
         return self._predictor(problem.values, problem.offsets)
+
+    def _n_outputs(self) -> int:
+        """Return K of the fitted model."""
+        return self._fitted_family()[1]
 
     # ------------------------------------------------------------------ fitting
 

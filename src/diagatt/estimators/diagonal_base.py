@@ -176,8 +176,13 @@ class _DiagAtt(DiagonalReading):
         raise NotImplementedError
 
     @classmethod
-    def from_format_1(cls, document: dict[str, Any]) -> dict[str, Any]:
-        """Return a document of format 1, whose parameters were flat, in the present format."""
+    def from_format_1(
+        cls, tensors: Mapping[str, np.ndarray], document: Mapping[str, Any]
+    ) -> tuple[Mapping[str, np.ndarray], Mapping[str, Any]]:
+        """Return what a file of format 1 holds, whose parameters were flat, in the present format.
+
+        Before W had factors, it was a tensor of its own name.
+        """
         flat = dict(document["parameters"])
         form, every = flat["score_form"], flat.pop("checkpoint_every")
         if flat["checkpoint"] is not None and every != 1:
@@ -199,7 +204,10 @@ class _DiagAtt(DiagonalReading):
         fitted = {**document["fitted"], "score_form_": form}
         if fitted["solver_"] == "polish":
             fitted["solver_"] = Refined.name
-        return {**document, "parameters": parameters, "fitted": fitted}
+        if "query_key_" in tensors and "query_" not in tensors:
+            fitted["key_"] = None
+            tensors = {{"query_key_": "query_"}.get(name, name): t for name, t in tensors.items()}
+        return tensors, {**document, "parameters": parameters, "fitted": fitted}
 
     def _check_rows(self, rows: RaggedRows | RowStore) -> None:
         """Refuse samples with fewer rows than heads that need distinct rows."""

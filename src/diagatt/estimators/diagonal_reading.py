@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -10,14 +10,15 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from torch import Tensor
 
-from diagatt import coerce
-from diagatt.attention.coupling import best_rows, least_rows
+from diagatt import attributes, coerce, parameters
+from diagatt.attention.coupling import COUPLINGS, best_rows, least_rows
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.certainty import Certainty, Summary
 from diagatt.certainty.summary import coefficient
 from diagatt.estimators.base import RowsEstimator
 from diagatt.estimators.stored import by_shard
 from diagatt.ragged import RaggedRows
+from diagatt.scores import SCORE_FORMS, get_score_form
 from diagatt.segments import map_blocks, segment_sum, weighted_pool
 from diagatt.stores import RowStore
 
@@ -25,6 +26,24 @@ from diagatt.stores import RowStore
 class DiagonalReading(TransformerMixin, RowsEstimator):
     """What a fitted diagonalized attention says; `_DiagAtt` fits it."""
 
+    fitted_rules: ClassVar[attributes.Rules] = {
+        **dict.fromkeys(("query_", "value_", "intercept_", "covariate_coef_"), attributes.floats()),
+        "key_": parameters.optional(attributes.floats()),
+        "value_se_": attributes.errors(),
+        "n_heads_": parameters.count(1),
+        "n_restarts_": parameters.count(1),
+        "n_covariates_": parameters.count(),
+        "n_samples_": attributes.size(1),
+        "n_iter_": parameters.count(),
+        "temperature_": parameters.positive(),
+        "score_form_": parameters.one_of(*SCORE_FORMS),
+        "coupling_": parameters.one_of(*COUPLINGS),
+        "solver_": attributes.text(),
+        "log_likelihood_": parameters.optional(attributes.number()),
+        "unevenness_": attributes.list_of(attributes.number()),
+        **dict.fromkeys(("history_", "selection_", "criteria_"), attributes.report()),
+        "communication_": attributes.counts("processes", "reductions", "bytes", "sample_bytes"),
+    }
     # A score or an effect is finite only if all entries of its row are: those are looked at.
     _looks_at_every_entry = False
     query_: np.ndarray  # (M·R, D, q), or W itself, (M·R, D, D)
@@ -35,6 +54,21 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         if not reset:
             check_lengths(rows, self.coupling_, self.n_heads_)
         return rows
+
+    def _fitted_shapes(self) -> dict[str, tuple[int, ...]]:
+        heads, d, q = self.n_heads_ * self.n_restarts_, self.n_features_in_, self.n_covariates_
+        K, D = self._fitted_family()[1], get_score_form(self.score_form_).side(d)
+        rank = D if self.key_ is None else self.key_.shape[-1] if self.key_.ndim else 0
+        outputs = () if K == 1 else (K,)
+        return {
+            **super()._fitted_shapes(),
+            "query_": (heads, D, rank),
+            "key_": (heads, D, rank),
+            "value_": (heads, *outputs, d),
+            "intercept_": outputs,
+            "covariate_coef_": (*outputs, q),
+            "value_se_": (heads * d + 1 + q,),
+        }
 
     @property
     def query_key_(self) -> np.ndarray:

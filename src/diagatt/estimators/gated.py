@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from diagatt import attributes
 from diagatt.attention.gated import GatedAttention
 from diagatt.estimators.competitor import TRAINING_RULES, Competitor
 from diagatt.estimators.response import Classification, Regression
@@ -42,6 +43,15 @@ class _Gated(Competitor):
 
     grids: ClassVar = {"max_epochs": (5, 10, 20, 40), "ridge": (0.1, 1.0, 10.0)}
     rules: ClassVar = {**TRAINING_RULES, "n_hidden": count(1), "ridge": several(at_least(0))}
+    fitted_rules: ClassVar[attributes.Rules] = {
+        **dict.fromkeys(
+            ("content_", "gate_", "mixing_", "value_", "intercept_"), attributes.floats()
+        ),
+        "history_": attributes.report(),
+        "n_iter_": count(),
+        "max_epochs_": count(1),
+        "ridge_": at_least(0),
+    }
 
     def _train(self, problem: Samples, seed: int, memo: dict) -> None:
         module = GatedAttention(problem.n_features, self.n_hidden, problem.n_outputs)
@@ -51,6 +61,11 @@ class _Gated(Competitor):
         self.n_iter_ = len(self.history_)
         for name, tensor in module.state_dict().items():
             setattr(self, f"{name}_", tensor.cpu().numpy())
+
+    def _fitted_shapes(self) -> dict[str, tuple[int, ...]]:
+        hidden, d, K = self.n_hidden, self.n_features_in_, self._n_outputs()
+        layer = {"content_": (hidden, d), "gate_": (hidden, d), "mixing_": (hidden,)}
+        return {**super()._fitted_shapes(), **layer, "value_": (d, K), "intercept_": (K,)}
 
     def to_module(self) -> GatedAttention:
         """Return the fitted model as a torch module."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from diagatt import attributes
 from diagatt.estimators.competitor import Competitor
 from diagatt.estimators.response import Classification, Regression
 from diagatt.localization import N_LOCATED
@@ -59,6 +60,11 @@ class _Pooled(Competitor):
 
     grids: ClassVar = {"ridge": (0.1, 1.0, 10.0, 100.0, 1000.0)}
     rules: ClassVar = {"pool": one_of("mean", "max", "mean+max"), "ridge": several(at_least(0))}
+    fitted_rules: ClassVar[attributes.Rules] = {
+        "coef_": attributes.floats("float64"),
+        "intercept_": attributes.floats("float64"),
+        "ridge_": at_least(0),
+    }
     ridge_: float = field(init=False)
 
     def _train(self, problem: Samples, seed: int, memo: dict) -> None:
@@ -69,6 +75,11 @@ class _Pooled(Competitor):
             n_outputs=problem.n_outputs,
         )
         self.coef_, self.intercept_ = coef.T.numpy(), intercept.numpy()  # (K, P), (K,)
+
+    def _fitted_shapes(self) -> dict[str, tuple[int, ...]]:
+        K, d = self._n_outputs(), self.n_features_in_
+        width = 2 * d if self.pool == "mean+max" else d
+        return {**super()._fitted_shapes(), "coef_": (K, width), "intercept_": (K,)}
 
     def _predictor(self, values: Tensor, offsets: Tensor) -> Tensor:
         pooled = pool_rows(values, offsets, self.pool).double()

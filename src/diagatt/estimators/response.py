@@ -6,12 +6,12 @@ makes z belongs to the method: a face is a base class beside the method's own.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 
-from diagatt import coerce
+from diagatt import attributes, coerce
 from diagatt.estimators.base import RowsEstimator
 from diagatt.families import Family, get_family
 
@@ -39,6 +39,7 @@ class Regression(RegressorMixin, RowsEstimator):
 class Classification(ClassifierMixin, RowsEstimator):
     """Responses are classes, with a logit link for two and a softmax link for more."""
 
+    fitted_rules: ClassVar[attributes.Rules] = {"classes_": attributes.classes()}
     classes_: np.ndarray
 
     def _read_response(self, y: Any, weights: np.ndarray) -> np.ndarray:

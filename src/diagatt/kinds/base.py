@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from diagatt.parameters import shown
+
 if TYPE_CHECKING:
     from diagatt.kinds.answers import Answers
     from diagatt.kinds.tables import Table
@@ -47,7 +49,15 @@ class Columns:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Columns:
-        """Return the columns that `to_json` wrote."""
+        """Return the columns that `to_json` wrote; anything else is a ValueError."""
+        if not isinstance(stored, Mapping):
+            raise ValueError(f"the columns are {shown(stored)}")
+        for name, value in stored.items():
+            several = name in ("covariates", "features")
+            words = value if several and isinstance(value, list | tuple) else [value]
+            fits = all(isinstance(word, str) for word in words) and (words is value) == several
+            if value is not None and not fits:
+                raise ValueError(f"the columns of {name} are {shown(value)}")
         named = {name: value for name, value in stored.items() if value is not None}
         lists = {name: tuple(named.pop(name, ())) for name in ("covariates", "features")}
         target = named.pop("target", None)

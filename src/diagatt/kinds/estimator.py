@@ -7,15 +7,19 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from diagatt import attributes, parameters
 from diagatt.modelfile import ModelFileError
 from diagatt.persistence import (
     FORMAT_VERSION,
     SavedToFile,
+    build,
     check_document,
+    class_named,
+    refusal,
     registered,
     restore,
     to_json,
@@ -43,6 +47,7 @@ class KindEstimator(SavedToFile, BaseEstimator):
     `_rows_document` and `_restore_rows`, which say in JSON what `_fit_rows` has learned.
     """
 
+    rules: ClassVar[Mapping[str, parameters.Rule]] = {"random_state": parameters.seed()}
     estimator: Any
     random_state: Any
     estimator_: Any
@@ -118,19 +123,26 @@ class KindEstimator(SavedToFile, BaseEstimator):
         path: str | os.PathLike = "the file",
     ) -> Self:
         """Return the fitted estimator that `to_document` took apart."""
-        check_document(document, "pipeline", path)
-        if document["class"] != cls.__name__:
-            name = document["class"]
+        name = class_named(document, "pipeline", path)
+        if name != cls.__name__:
             raise ModelFileError(f"{path} holds a {name}: load it with {name}.load.")
-        parameters = {
-            name: tuple(value) if isinstance(value, list) else value  # JSON knows no tuples
-            for name, value in document["parameters"].items()
-        }
-        model = cls(**parameters)
-        model.estimator_ = restore(tensors, document["estimator"], path)
+        check_document(document, "pipeline", path, more=("columns",))
+        inner = restore(tensors, document["estimator"], path)
+        try:
+            model = build(cls, document["parameters"], without=cls._steps)
+            for key, value in document["parameters"].items():
+                if isinstance(value, list):  # JSON knows no tuples
+                    setattr(model, key, tuple(value))
+            if is_classifier(inner) != is_classifier(model):
+                raise ValueError(f"the estimator inside is a {type(inner).__name__}")
+            model._restore_rows(document["rows"], path)
+        except attributes.NONSENSE as error:
+            if isinstance(error, ModelFileError):  # says it all
+                raise
+            raise refusal(path, name, error) from error
+        model.estimator_ = inner
         if not document["estimator_is_default"]:
-            model.estimator = clone(model.estimator_)
-        model._restore_rows(document["rows"], path)
+            model.estimator = clone(inner)
         return model
 
 

@@ -74,7 +74,10 @@ def load_model(path: Path) -> tuple[Any, Columns]:
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist.")
     tensors, document = modelfile.read(path)
-    name, columns = document.get("class"), Columns.from_json(document.get("columns", {}))
+    try:
+        name, columns = document.get("class"), Columns.from_json(document.get("columns", {}))
+    except ValueError as error:
+        raise modelfile.ModelFileError(f"{path} is damaged: {error}.") from error
     for kind in KINDS.values():
         if name in kind.models:
             home = import_module(kind.home)

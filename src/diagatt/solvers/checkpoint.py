@@ -91,7 +91,7 @@ class RunState:
         if content is None:
             return None
         arrays, document = modelfile.parse(content, self.path)
-        if document.get("kind") != "checkpoint" or document["of"] != self.fingerprint:
+        if document.get("kind") != "checkpoint" or document.get("of") != self.fingerprint:
             raise modelfile.ModelFileError(
                 f"{self.path} is the checkpoint of other data or other settings: "
                 "delete it, or name another file."

@@ -15,6 +15,7 @@ from diagatt.kinds.estimator import KindClassifier, KindEstimator, inner_has
 from diagatt.kinds.image.kronecker import coefficient_matrices
 from diagatt.kinds.image.patches import PatchRows
 from diagatt.kinds.image.reading import MAX_PIXELS, image_size
+from diagatt.parameters import at_least, count, positive, shown
 from diagatt.ragged import RaggedRows
 
 __all__ = ["ImageClassifier", "ImageRegressor", "PatchedImages"]
@@ -135,6 +136,12 @@ class _ImageEstimator(KindEstimator):
         }
 
     def _restore_rows(self, document: Mapping[str, Any], path: Any) -> None:
+        rules = {"n_channels": count(1), "pixel_mean": at_least(-np.inf), "pixel_scale": positive()}
+        if set(document) != set(rules):
+            raise ValueError(f"what it knows of pixels is {shown(sorted(document))}")
+        for name, rule in rules.items():
+            if not rule.accepts(document[name]):
+                raise ValueError(f"{name} must be {rule.allowed}, got {shown(document[name])}")
         self.pixel_mean_, self.pixel_scale_ = document["pixel_mean"], document["pixel_scale"]
         self.patches_ = self._new_patches().set_channels(document["n_channels"])
 

@@ -77,7 +77,9 @@ class _TextEstimator(KindEstimator):
         return to_document(portable)[1]
 
     def _restore_rows(self, document: Mapping[str, Any], path: Any) -> None:
-        self.text_rows_ = from_document(TextRows, {}, document, path)
+        rows = from_document(TextRows, {}, document, path)
+        rows._check_parameters()
+        self.text_rows_ = rows
         self.text_rows = clone(self.text_rows_)
 
     def __sklearn_tags__(self):

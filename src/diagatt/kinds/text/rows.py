@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from diagatt import attributes
 from diagatt.kinds.text.cache import Embedded, EmbeddingCache
 from diagatt.kinds.text.embedded import EmbeddedTexts
 from diagatt.kinds.text.language_model import (
@@ -80,6 +81,8 @@ class TextRows(TransformerMixin, BaseEstimator):
     >>> embedded.words()
     [['It', "doesn't", 'work', '!'], ['Lovely', '.']]
     """
+
+    fitted_rules: ClassVar[attributes.Rules] = {"fingerprint_": attributes.text()}
 
     def __init__(
         self,
