@@ -107,11 +107,11 @@ class RowStoreWriter:
         name = f"sample {self.n_samples}"
         try:
             rows = RaggedRows(X, [0, len(X)])
-        except TypeError as error:
-            raise StoreError(f"{name} is not a matrix of numbers: {error}.") from None
         except ValueError as error:  # RaggedRows calls its only sample "values" or "sample 0"
             said = str(error).replace("values", name, 1).replace("sample 0", name, 1)
             raise StoreError(said) from None
+        except TypeError as error:  # of something that has no length
+            raise StoreError(f"{name} is not a matrix of numbers: {error}.") from None
         given = {RESPONSE: y, WEIGHT: weight, COVARIATES: covariates, **payload}
         self._put(rows, {key: [value] for key, value in given.items() if value is not None})
 
