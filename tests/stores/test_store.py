@@ -278,7 +278,7 @@ def test_a_pass_stays_at_a_few_shards(tmp_path):
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=600,
     )
     before, highest, after, total = map(float, done.stdout.split())
     expected = 20 * sum(X.sum(dtype=np.float64) for X in blocks)

@@ -360,7 +360,7 @@ def test_kills_leave_a_store_whole(tmp_path):
         [sys.executable, "-c", KILLS, str(tmp_path / "s"), "0"],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     lost, fresh, *names = done.stdout.split()
