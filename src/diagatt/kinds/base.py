@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from diagatt.parameters import shown
-
 if TYPE_CHECKING:
     from diagatt.kinds.answers import Answers
     from diagatt.kinds.tables import Table
@@ -50,6 +48,8 @@ class Columns:
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Columns:
         """Return the columns that `to_json` wrote; anything else is a ValueError."""
+        from diagatt.parameters import shown  # which imports torch; help needs none
+
         if not isinstance(stored, Mapping):
             raise ValueError(f"the columns are {shown(stored)}")
         for name, value in stored.items():
