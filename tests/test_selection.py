@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from diagatt import DiagAttRegressor, RaggedRows
 from diagatt.selection import select, splits
+from diagatt.solvers import Gradient
 
 # Short fits need not find a row; what is tested here is something else.
 pytestmark = pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning")
@@ -116,7 +117,7 @@ def test_likelihood_finds_both_rows_and_bic_no_third():
 @pytest.mark.parametrize("selection", ["holdout", 3])
 def test_auto_reports_the_losses_of_fits_by_hand_and_refits_on_all(selection):
     X, y = two_rows_matter(n=80)
-    options = {"solver": "gradient", "optimizer": "adam", "max_epochs": 2, "random_state": 0}
+    options = {"solver": Gradient(optimizer="adam", max_epochs=2), "random_state": 0}
     model = DiagAttRegressor("auto", selection=selection, **options).fit(X, y)
     seed = np.random.RandomState(0).randint(2**31 - 1)
     losses = []
@@ -135,7 +136,7 @@ def test_auto_reports_the_losses_of_fits_by_hand_and_refits_on_all(selection):
 def test_auto_tries_no_more_heads_than_rows_unless_rows_may_coincide():
     X, y = two_rows_matter(n=40)
     X = RaggedRows.from_samples([sample[:2] for sample in X])
-    options = {"solver": "gradient", "optimizer": "adam", "max_epochs": 1, "random_state": 0}
+    options = {"solver": Gradient(optimizer="adam", max_epochs=1), "random_state": 0}
     distinct = DiagAttRegressor("auto", **options).fit(X, y)
     assert [line["n_heads"] for line in distinct.selection_] == [1, 2]
     free = DiagAttRegressor("auto", coupling="independent", **options).fit(X, y)
@@ -146,7 +147,7 @@ def test_auto_ignores_samples_of_weight_zero():
     X, y = two_rows_matter(n=60)
     weights = np.ones(60)
     weights[::3] = 0
-    options = {"solver": "gradient", "optimizer": "adam", "max_epochs": 1, "random_state": 0}
+    options = {"solver": Gradient(optimizer="adam", max_epochs=1), "random_state": 0}
     model = DiagAttRegressor("auto", **options)
     weighted = model.fit(X, np.where(weights, y, 1e9), sample_weight=weights).selection_
     assert weighted == model.fit(X[weights > 0], y[weights > 0]).selection_
@@ -155,7 +156,7 @@ def test_auto_ignores_samples_of_weight_zero():
 def test_global_random_states_are_left_alone():
     X, y = two_rows_matter(n=30)
     before = np.random.get_state()[1].copy(), torch.get_rng_state()  # noqa: NPY002
-    options = {"optimizer": "adam", "max_epochs": 1, "random_state": 0}
-    DiagAttRegressor("auto", solver="gradient", **options).fit(X, y).predict(X)
+    solver = Gradient(optimizer="adam", max_epochs=1)
+    DiagAttRegressor("auto", solver=solver, random_state=0).fit(X, y).predict(X)
     np.testing.assert_array_equal(np.random.get_state()[1], before[0])  # noqa: NPY002
     assert torch.equal(torch.get_rng_state(), before[1])

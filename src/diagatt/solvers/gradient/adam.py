@@ -123,7 +123,8 @@ class AdamRun:
         # Over the expected weight of a batch, not its own: every sample counts by its weight alone.
         loss = backward(self.module, batch, count * self.mean_weight)
         self._add_over_processes()
-        self.how.penalty(self.module, self.problem).backward()
+        if self.how.ridge or self.how.score_ridge:
+            self.how.penalty(self.module, self.problem).backward()
         if values_only:
             for parameter in self.module.scoring():
                 parameter.grad = None  # Adam passes it over
