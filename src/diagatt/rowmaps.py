@@ -1,0 +1,212 @@
+r"""Row maps: what happens to rows before they are scored.
+
+A map m is fitted to training rows, without responses, and kept with the model; a head then scores
+m(x) instead of x. Features that do not vary are dropped by every map.
+
+========  ==============================================================================
+common    m(x) = (x − μ)/s with one scale s for all features
+unit      m(x) = (x − μ)/σ, each feature to unit variance
+ranks     normal scores of each feature: heavy tails and skew disappear
+squares   u = (x − μ)/σ clipped at ±3, and (u² − 1)/√2 beside it
+========  ==============================================================================
+
+Wide rows are then projected onto the principal subspace that holds 99.5 % of their variance, at
+most `MOST_DIMENSIONS` of it. "common" and "unit" are affine, so that coefficients of mapped rows
+can be told in the original features.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, NamedTuple, Self
+
+import torch
+from torch import Tensor, nn
+
+# Dimensions that the scores of a contestant see at most, and the variance that is kept.
+MOST_DIMENSIONS, KEPT_VARIANCE = 60, 0.995
+# A feature varies if its spread exceeds rounding: so many units of it in its largest entry.
+LEAST_SPREAD = 16
+# Standard deviations beyond which "squares" clips, and quantiles that "ranks" keeps.
+CLIPPED_AT, KNOTS, LEAST_LEVEL = 3.0, 200, 0.002
+
+ROW_MAPS: dict[str, type[RowMap]] = {}
+
+
+class AffineMap(NamedTuple):
+    """A map x ↦ (x − shift) @ matrix of original features."""
+
+    shift: Tensor  # (d,)
+    matrix: Tensor  # (d, d')
+
+
+class RowMap(nn.Module):
+    """A fitted map of rows, (N, d) → (N, d').
+
+    Subclasses say how varying features are transformed; the principal subspace is common to all.
+    Arithmetic is in float64, whatever the type of the rows, so that large shifts cost no digits.
+    """
+
+    name: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        """Register the map by its name."""
+        ROW_MAPS[cls.name] = cls
+
+    @classmethod
+    def fitted_to(cls, values: Tensor, most: int = MOST_DIMENSIONS) -> Self:
+        """Fit the map to rows (N, d)."""
+        made = cls()
+        made.n_features = values.shape[1]
+        x = values.double()
+        spread = x.std(dim=0, correction=0)
+        varies = spread > LEAST_SPREAD * torch.finfo(values.dtype).eps * x.abs().amax(dim=0)
+        if not bool(varies.any()):
+            varies[0] = True  # something must be scored
+        made.register_buffer("columns", torch.nonzero(varies)[:, 0])
+        x = x[:, varies]
+        made.register_buffer("shift", x.mean(dim=0))
+        made.register_buffer("scale", _positive(spread[varies]))
+        made._fit(x)
+        made._fit_subspace(made._transformed(x), most)
+        return made
+
+    @classmethod
+    def of(cls, arrays: dict[str, Any], n_features: int) -> Self:
+        """Return the map whose buffers these arrays are."""
+        made = cls()
+        made.n_features = n_features
+        for name in ("columns", "shift", "scale", "knots", "centre", "directions"):
+            if name in arrays:
+                made.register_buffer(name, torch.as_tensor(arrays[name]))
+        return made
+
+    @property
+    def n_dimensions(self) -> int:
+        """Count of dimensions of mapped rows, d'."""
+        if self._is_projected:
+            return self.directions.shape[1]
+        return self._width * len(self.columns)
+
+    @property
+    def _is_projected(self) -> bool:
+        return "directions" in self._buffers
+
+    #: Columns of transformed rows per varying feature.
+    _width: ClassVar[int] = 1
+
+    def _fit(self, x: Tensor) -> None:
+        """Learn more than shift and scale of the varying features."""
+
+    def _transformed(self, x: Tensor) -> Tensor:
+        """Return varying features, (N, k) in float64, transformed."""
+        return (x - self.shift) / self.scale
+
+    def _fit_subspace(self, x: Tensor, most: int) -> None:
+        """Keep the leading principal directions, scaled to a mean variance of one."""
+        if x.shape[1] <= most:
+            return
+        centre = x.mean(dim=0)
+        _, S, Vh = torch.linalg.svd(_reduced(x - centre), full_matrices=False)
+        variance = S.square() / len(x)
+        shares = variance.cumsum(0) / variance.sum()
+        kept = min(most, int((shares < KEPT_VARIANCE).sum()) + 1)
+        scale = _positive(variance[:kept].mean().sqrt())
+        self.register_buffer("centre", centre)
+        self.register_buffer("directions", _signed(Vh[:kept].T) / scale)
+        self.kept_variance = float(shares[kept - 1])
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Return mapped rows in the type of the rows, (N, d) → (N, d')."""
+        x = self._transformed(values.index_select(1, self.columns).double())
+        if self._is_projected:
+            x = (x - self.centre) @ self.directions
+        return x.to(values.dtype)
+
+    def affine(self) -> AffineMap | None:
+        """Return shift and matrix in original features, or None if the map is not affine."""
+        return None
+
+
+class Unit(RowMap):
+    """Each feature is centred and scaled to unit variance."""
+
+    name = "unit"
+
+    def affine(self) -> AffineMap:  # noqa: D102
+        shift = self.shift.new_zeros(self.n_features)
+        shift[self.columns] = self.shift
+        rows = torch.diag(1 / self.scale)
+        if self._is_projected:
+            shift[self.columns] += self.centre * self.scale
+            rows = rows @ self.directions
+        matrix = rows.new_zeros(self.n_features, rows.shape[1])
+        matrix[self.columns] = rows
+        return AffineMap(shift, matrix)
+
+
+class Common(Unit):
+    """Features are centred, and all are divided by one scale."""
+
+    name = "common"
+
+    def _fit(self, x: Tensor) -> None:
+        self.scale = self.scale.square().mean().sqrt().expand_as(self.scale).clone()
+
+
+class Ranks(RowMap):
+    """Normal scores: Φ⁻¹ of the share of training rows below, feature by feature."""
+
+    name = "ranks"
+
+    def _fit(self, x: Tensor) -> None:
+        levels = torch.linspace(0, 1, min(KNOTS, len(x)), dtype=x.dtype, device=x.device)
+        order = x.sort(dim=0).values  # (N, k); torch.quantile refuses many rows
+        place = levels * (len(x) - 1)
+        low = place.floor().long()
+        part = (place - low)[:, None]
+        knots = (1 - part) * order[low] + part * order[place.ceil().long()]
+        self.register_buffer("knots", knots.T.contiguous())  # (k, knots)
+
+    def _transformed(self, x: Tensor) -> Tensor:
+        # Ties share the mean of their lowest and their highest level.
+        columns = x.T.contiguous()
+        level = (_levels(columns, self.knots) + 1 - _levels(-columns, -self.knots.flip(1))) / 2
+        return torch.special.ndtri(level.clamp(LEAST_LEVEL, 1 - LEAST_LEVEL)).T
+
+
+class Squares(RowMap):
+    """Clipped features of unit variance with their squares: scores may be ring-shaped."""
+
+    name = "squares"
+    _width = 2
+
+    def _transformed(self, x: Tensor) -> Tensor:
+        u = super()._transformed(x).clamp(-CLIPPED_AT, CLIPPED_AT)
+        return torch.cat([u, (u.square() - 1) / math.sqrt(2)], dim=1)
+
+
+def _levels(x: Tensor, knots: Tensor) -> Tensor:
+    """Interpolate the levels 0 … 1 of ascending knots (k, K) at x (k, N)."""
+    last = knots.shape[1] - 1
+    if last == 0:
+        return torch.full_like(x, 0.5)
+    above = torch.searchsorted(knots, x).clamp(1, last)
+    low, high = knots.gather(1, above - 1), knots.gather(1, above)
+    part = ((x - low) / (high - low).clamp(min=1e-300)).clamp(0, 1)
+    return (above - 1 + part) / last
+
+
+def _positive(scale: Tensor) -> Tensor:
+    return torch.where(scale > 0, scale, torch.ones_like(scale))
+
+
+def _reduced(x: Tensor) -> Tensor:
+    """Return a matrix of the same right singular vectors with no more rows than columns."""
+    return torch.linalg.qr(x, mode="r").R if x.shape[0] > x.shape[1] else x
+
+
+def _signed(directions: Tensor) -> Tensor:
+    """Fix the signs of singular vectors: the largest entry of each is positive."""
+    largest = directions.abs().argmax(dim=0)
+    return directions * directions[largest, torch.arange(directions.shape[1])].sign()
