@@ -96,6 +96,22 @@ def segment_softmax(scores: Tensor, offsets: Tensor) -> Tensor:
     return weights / segment_sum(weights, offsets)[sample]
 
 
+def segment_logsumexp(x: Tensor, offsets: Tensor) -> Tensor:
+    r"""Return :math:`\log Σ_j e^{x_j}` over the rows of each sample, (N, …) → (n, …).
+
+    A sample needs one finite row; the others may be −∞.
+
+    Examples
+    --------
+    >>> segment_logsumexp(torch.tensor([[0.0], [0.0], [5.0]]), torch.tensor([0, 2, 3]))
+    tensor([[0.6931],
+            [5.0000]])
+    """
+    peak = segment_max(x.detach(), offsets)
+    terms = torch.exp((x - spread(peak, offsets)).clamp(min=LEAST_EXPONENT))
+    return peak + segment_sum(terms, offsets).log()
+
+
 def weighted_pool(weights: Tensor, values: Tensor, offsets: Tensor) -> Tensor:
     """Return pooled rows Xᵀκ of every sample and head, (N, R) and (N, d) → (n, R, d)."""
     heads = [segment_sum(values * weights[:, r : r + 1], offsets) for r in range(weights.shape[1])]

@@ -9,7 +9,8 @@ and a value vector predicts:
     κ_r    &= \mathrm{softmax}(ψ_r / τ)               && \text{(softmax_diag_score_multi)} \\
     z      &= \sum_r ⟨v_r, X^\top κ_r⟩ + b            && \text{(final_estimator_multi)}
 
-The paper writes W = W_Q W_Kᵀ and has no intercept b; both are options here.
+The paper writes W = W_Q W_Kᵀ and has no intercept b; both are options here. So is the readout: z may
+also be the predictor of a mixture over rows, see `diagatt.attention.mixture`.
 """
 
 from __future__ import annotations
@@ -20,14 +21,12 @@ import torch
 from torch import Tensor, nn
 
 from diagatt.attention.coupling import COUPLINGS, attend
+from diagatt.attention.mixture import READOUTS, Assignments, assignments
 from diagatt.attention.module import AttentionModule
 from diagatt.attention.query_key import PARAMETERIZATIONS
+from diagatt.families import get_family
 from diagatt.scores import get_score_form
-from diagatt.segments import (
-    offsets_from,
-    segment_sum,
-    weighted_pool,
-)
+from diagatt.segments import offsets_from, segment_logsumexp, segment_sum, spread, weighted_pool
 
 
 class DiagonalAttention(AttentionModule):
@@ -56,6 +55,11 @@ class DiagonalAttention(AttentionModule):
     groups : int
         Count of groups of equal size that heads stand in; they are coupled within groups only
         (the average of several fits).
+    readout : {"pooled", "mixture"}
+        The predictor of the pooled row, as in the paper; or that of the mixture's mean,
+        g(Σ_j κ_j g⁻¹(⟨v, x_j⟩ + b)): one row is active, and κ is its probability.
+    family : str, optional
+        The response distribution, whose link a mixture needs.
     value_bound, score_bound : float, optional
         The paper's bounded parameter space: ‖V‖_F ≤ R₁ and ‖W_r‖_op ≤ R₂, kept by `project_`.
 
@@ -82,6 +86,8 @@ class DiagonalAttention(AttentionModule):
         score_form: str = "quadratic",
         coupling: str = "independent",
         groups: int = 1,
+        readout: str = "pooled",
+        family: str | None = None,
         value_bound: float | None = None,
         score_bound: float | None = None,
     ) -> None:
@@ -93,6 +99,10 @@ class DiagonalAttention(AttentionModule):
             )
         if coupling not in COUPLINGS:
             raise ValueError(f"unknown coupling {coupling!r}: choose one of {list(COUPLINGS)}.")
+        if readout not in READOUTS:
+            raise ValueError(f"unknown readout {readout!r}: choose one of {list(READOUTS)}.")
+        if readout == "mixture" and family is None:
+            raise ValueError("readout='mixture' needs to know the family: its link mixes rows.")
         if not temperature > 0:
             raise ValueError(f"temperature must be positive, got {temperature}.")
         for name, size in [("n_features", n_features), ("n_heads", n_heads)]:
@@ -101,6 +111,7 @@ class DiagonalAttention(AttentionModule):
         self.n_features, self.n_heads, self.n_outputs = n_features, n_heads, n_outputs
         self.temperature, self.score_form = temperature, get_score_form(score_form)
         self.coupling, self.groups = coupling, groups
+        self.readout, self.family = readout, None if family is None else get_family(family)
         self.value_bound, self.score_bound = value_bound, score_bound
         dim = self.score_form.side(n_features)
         if rank is not None and not 1 <= rank <= dim:
@@ -129,7 +140,7 @@ class DiagonalAttention(AttentionModule):
             W_Q and W_K; or W itself, (R, D, D), and None.
         value, intercept, covariate : tensors of shapes (R, d, K), (K,) and (n_covariates, K)
         **how
-            Temperature, score form, coupling and groups.
+            Temperature, score form, coupling, groups, readout and family.
         """
         heads, d, n_outputs = value.shape
         if key is not None:
@@ -213,19 +224,75 @@ class DiagonalAttention(AttentionModule):
             values, offsets = _pack(values, mask)
         if offsets is None:
             raise ValueError("packed rows need offsets; padded samples have shape (n, p, d).")
-        # ⟨v_r, Xᵀκ_r⟩ = Σ_j κ_jr ⟨v_r, x_j⟩: project rows first, no pooled rows needed.
+        scores, effects = self._rows(values, offsets)
+        shared = self._shared(offsets, covariates)
+        if self.family is None or self.readout == "pooled" or self.family.has_identity_link:
+            # ⟨v_r, Xᵀκ_r⟩ = Σ_j κ_jr ⟨v_r, x_j⟩: rows were projected, no pooled rows needed.
+            kappa = self.weights(scores, offsets)  # (N, R)
+            return segment_sum((kappa[:, :, None] * effects).sum(dim=1), offsets) + shared
+        # Predictors of several groups are averaged; the values of each are divided by their count.
+        groups = zip(scores.chunk(self.groups, 1), effects.chunk(self.groups, 1), strict=True)
+        mixed = [
+            self.family.mixed_predictor(*self._assignments(own, self.groups * z, shared, offsets))
+            for own, z in groups
+        ]
+        return torch.stack(mixed).mean(dim=0)
+
+    def _rows(self, values: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
+        """Return scores, (N, R), and effects ⟨v_r, x_j⟩, (N, R, K), from one pass over the rows."""
         project = self.value.permute(1, 0, 2).flatten(1)  # (d, R·K)
         scores, effects = self._scores(values, offsets, project)
-        kappa = self.weights(scores, offsets)  # (N, R)
-        effects = effects.reshape(len(values), self.n_heads, self.n_outputs)
-        z = segment_sum((kappa[:, :, None] * effects).sum(dim=1), offsets) + self.intercept
-        return z if covariates is None else z + covariates @ self.covariate
+        return scores, effects.reshape(len(values), self.n_heads, self.n_outputs)
 
-    def penalty(self, ridge: float, score_ridge: float) -> Tensor:
-        """Return ½ ridge ‖V‖² + ½ score_ridge Σ_r ‖W_r‖²."""
+    def _shared(self, offsets: Tensor, covariates: Tensor | None) -> Tensor:
+        """Return what all rows of a sample share of the predictor, (n, K)."""
+        if covariates is None:
+            return self.intercept.expand(len(offsets) - 1, -1)
+        return self.intercept + covariates @ self.covariate
+
+    def _assignments(
+        self, scores: Tensor, effects: Tensor, shared: Tensor, offsets: Tensor
+    ) -> Assignments:
+        scaled = scores / self.temperature
+        return assignments(scaled, effects, shared, offsets, self.coupling == "distinct")
+
+    def log_density(
+        self,
+        y: Tensor,
+        values: Tensor,
+        offsets: Tensor,
+        covariates: Tensor | None = None,
+        phi: float | Tensor = 1.0,
+    ) -> Tensor:
+        r"""Return log p(y | X) of a mixture over rows, :math:`\log \sum_j κ_j p(y | z_j, φ)`, (n,).
+
+        With several heads the sum runs over assignments of rows to heads.
+        """
+        if self.family is None or self.readout != "mixture" or self.groups > 1:
+            raise ValueError("log_density needs readout='mixture' and one group of heads.")
+        scores, effects = self._rows(values, offsets)
+        shared = self._shared(offsets, covariates)
+        log_p, z, places = self._assignments(scores, effects, shared, offsets)
+        terms = log_p + self.family.log_density(spread(y, places), z, phi)  # (M,)
+        return segment_logsumexp(terms, places)
+
+    def penalty(
+        self, ridge: float | Tensor, score_ridge: float, linear_ridge: float | None = None
+    ) -> Tensor:
+        """Return ½ ridge ‖V‖² + ½ score_ridge Σ_r ‖W_r‖².
+
+        With `linear_ridge`, the linear term x·u of the scores has a penalty of its own,
+        ½ linear_ridge ‖u‖², in place of what its entries of W would add.
+        """
         total = 0.5 * ridge * self.value.square().sum()
-        if score_ridge:
-            total = total + 0.5 * score_ridge * self.query_key.matrix().square().sum()
+        if score_ridge or linear_ridge:
+            W, d = self.query_key.matrix(), self.n_features
+            squares = score_ridge * W.square().sum()
+            if linear_ridge is not None and self.score_form.has_constant:
+                linear = W[:, :d, d].square().sum() + W[:, d, :d].square().sum()
+                # Where both halves agree, u = 2 W[:d, d]/√d.
+                squares = squares + (2 / d * linear_ridge - score_ridge) * linear
+            total = total + 0.5 * squares
         return total
 
     @property

@@ -8,6 +8,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from diagatt.segments import segment_sum
+
 FAMILIES: dict[str, Family] = {}
 
 
@@ -30,6 +32,8 @@ class Family(ABC):
     response_range: ClassVar[str] = "any finite number"
     #: Whether the loss is quadratic in z, so that one Newton step is exact.
     is_quadratic: ClassVar[bool] = False
+    #: Whether g(μ) = μ, so that predictors of mixtures are mixtures of predictors.
+    has_identity_link: ClassVar[bool] = False
     #: Whether the dispersion φ is estimated; it is 1 otherwise.
     has_dispersion: ClassVar[bool] = False
     #: Upper bound c of the curvature, ∂²ℓ ⪯ c·I, or None if there is none.
@@ -78,13 +82,28 @@ class Family(ABC):
         """Return a φ to start from; `scale` is that of the responses."""
         return 1.0
 
-    def log_normalizer(self, y: Tensor, phi: float) -> Tensor:
-        """Return log c(y, φ), (n,)."""
+    def log_normalizer(self, y: Tensor, phi: float | Tensor) -> Tensor:
+        """Return log c(y, φ), (n,), differentiable in φ if that is a tensor."""
         return torch.zeros_like(y)
 
-    def log_density(self, y: Tensor, z: Tensor, phi: float = 1.0) -> Tensor:
+    def log_density(self, y: Tensor, z: Tensor, phi: float | Tensor = 1.0) -> Tensor:
         """Return the log-likelihood of single samples, −ℓ(y, z)/φ + log c(y, φ), (n,)."""
         return self.log_normalizer(y, phi) - self.loss(y, z) / phi
+
+    def mixed_predictor(self, log_probability: Tensor, z: Tensor, offsets: Tensor) -> Tensor:
+        """Return the linear predictor of a mixture's mean, g(Σ π g⁻¹(z)), (M, K) → (n, K).
+
+        Parameters
+        ----------
+        log_probability : tensor of shape (M,)
+            log π of the components; those of one sample stand together and sum to one.
+        z : tensor of shape (M, K)
+            Predictors of the components.
+        offsets : tensor of shape (n + 1,)
+            Where the components of each sample begin and end.
+        """
+        mean = self.inverse_link(z)
+        return self.link(segment_sum(log_probability.exp()[:, None] * mean, offsets))
 
     def remainder(self, y: Tensor, offset: Tensor) -> Tensor:
         """Return what is left of y, (n,), once an offset (n, K) of the predictor explains some."""

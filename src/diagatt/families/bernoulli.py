@@ -6,6 +6,7 @@ import torch
 from torch.nn import functional as F
 
 from diagatt.families.base import Family
+from diagatt.segments import segment_logsumexp
 
 
 class Bernoulli(Family):
@@ -31,6 +32,11 @@ class Bernoulli(Family):
     def curvature(self, y, z):  # noqa: D102
         p = torch.sigmoid(z)
         return (p * (1 - p))[:, :, None]
+
+    def mixed_predictor(self, log_probability, z, offsets):  # noqa: D102
+        both = F.logsigmoid(torch.cat([z, -z], dim=1))  # log P(y = 1), log P(y = 0)
+        mixed = segment_logsumexp(log_probability[:, None] + both, offsets)
+        return mixed[:, :1] - mixed[:, 1:]
 
     def is_valid(self, y):  # noqa: D102
         return (y == 0) | (y == 1)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 
 from diagatt.families.base import Family
+from diagatt.segments import segment_logsumexp
 
 
 class Gamma(Family):
@@ -35,9 +34,13 @@ class Gamma(Family):
         return (y * torch.exp(-z[:, 0]) - 1) ** 2
 
     def log_normalizer(self, y, phi):  # noqa: D102
-        shape = 1 / phi  # density ∝ y^{shape − 1} exp(−shape·y/μ)(shape/μ)^shape
-        constant = shape * math.log(shape) - math.lgamma(shape)
-        return constant + (shape - 1) * torch.log(y)
+        # density ∝ y^{shape − 1} exp(−shape·y/μ)(shape/μ)^shape
+        shape = 1 / torch.as_tensor(phi, dtype=torch.float64, device=y.device)
+        constant = shape * torch.log(shape) - torch.lgamma(shape)
+        return constant.to(y.dtype) + (shape - 1).to(y.dtype) * torch.log(y)
+
+    def mixed_predictor(self, log_probability, z, offsets):  # noqa: D102
+        return segment_logsumexp(log_probability[:, None] + z, offsets)
 
     def saturated_loss(self, y):  # noqa: D102
         return 1 + torch.log(y)

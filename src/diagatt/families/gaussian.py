@@ -14,6 +14,7 @@ class Gaussian(Family):
 
     name = "gaussian"
     is_quadratic = True
+    has_identity_link = True
     has_dispersion = True
     curvature_bound = 1.0
     prefers_bound = True
@@ -46,7 +47,8 @@ class Gaussian(Family):
         return 0.5 * scale
 
     def log_normalizer(self, y, phi):  # noqa: D102
-        return torch.full_like(y, -0.5 * math.log(2 * math.pi * phi))
+        spread = torch.as_tensor(phi, dtype=torch.float64, device=y.device)
+        return (-0.5 * torch.log(2 * math.pi * spread)).to(y.dtype).expand_as(y)
 
     def remainder(self, y, offset):  # noqa: D102
         return y - offset[:, 0]

@@ -6,6 +6,7 @@ import torch
 from torch.nn import functional as F
 
 from diagatt.families.base import Family
+from diagatt.segments import segment_logsumexp
 
 
 class Multinomial(Family):
@@ -34,6 +35,11 @@ class Multinomial(Family):
     def curvature(self, y, z):  # noqa: D102
         p = torch.softmax(z, dim=1)
         return torch.diag_embed(p) - p[:, :, None] * p[:, None, :]
+
+    def mixed_predictor(self, log_probability, z, offsets):  # noqa: D102
+        each = log_probability[:, None] + torch.log_softmax(z, dim=1)
+        mixed = segment_logsumexp(each, offsets)
+        return mixed - mixed.mean(dim=1, keepdim=True)
 
     def is_valid(self, y):  # noqa: D102
         return torch.isfinite(y) & (y >= 0) & (y == y.round())

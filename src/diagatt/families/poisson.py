@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from diagatt.families.base import Family
+from diagatt.segments import segment_logsumexp
 
 
 class Poisson(Family):
@@ -30,6 +31,9 @@ class Poisson(Family):
 
     def log_normalizer(self, y, phi):  # noqa: D102
         return -torch.lgamma(y + 1)
+
+    def mixed_predictor(self, log_probability, z, offsets):  # noqa: D102
+        return segment_logsumexp(log_probability[:, None] + z, offsets)
 
     def saturated_loss(self, y):  # noqa: D102
         return y - torch.xlogy(y, y)

@@ -26,10 +26,28 @@ def n_model_parameters(fitted: Fitted) -> int:
     return (module.n_heads + 1) * per_distribution + response
 
 
-def response_log_likelihood(module: DiagonalAttention, problem: Problem) -> float:
-    """Return Σ w log p(y | X), with the predictor of the attention-pooled rows and φ̂."""
-    family, phi = problem.family, 1.0
-    if family.has_dispersion:
+@torch.no_grad()
+def log_densities(module: DiagonalAttention, part: Samples, phi: float = 1.0) -> Tensor:
+    """Return log p(y | X) of every sample, (n,), in float64.
+
+    It is the density given the pooled row's predictor, or that of the mixture over rows: log scores
+    of both are comparable.
+    """
+    if module.readout == "pooled":
+        z = predictors(module, part).double()
+        return part.family.log_density(part.y.double(), z, phi)
+    blocks = (part.block(*slices) for slices in module.blocks(part.offsets))
+    found = [module.log_density(b.y, b.values, b.offsets, b.covariates, phi) for b in blocks]
+    return torch.cat(found).double()
+
+
+def response_log_likelihood(fitted: Fitted, problem: Problem) -> float:
+    """Return Σ w log p(y | X); φ̂ is the fit's if it is a mixture, else that of its residuals."""
+    module, family = fitted.module, problem.family
+    phi = 1.0
+    if module.readout == "mixture" and fitted.dispersion is not None:
+        phi = fitted.dispersion
+    elif family.has_dispersion:
 
         def dispersions(part: Samples) -> list[Tensor]:
             units = family.unit_dispersion(part.y, predictors(module, part))
@@ -38,25 +56,24 @@ def response_log_likelihood(module: DiagonalAttention, problem: Problem) -> floa
         phi = float(problem.total(dispersions)[0]) / problem.total_weight
         phi = max(phi, LEAST_DISPERSION * problem.scale)
 
-    def log_densities(part: Samples) -> list[Tensor]:
-        z = predictors(module, part).double()
-        return [(part.weights.double() * family.log_density(part.y.double(), z, phi)).sum()]
+    def log_likelihoods(part: Samples) -> list[Tensor]:
+        return [(part.weights.double() * log_densities(module, part, phi)).sum()]
 
-    return float(problem.total(log_densities)[0])
+    return float(problem.total(log_likelihoods)[0])
 
 
 def response_bic(fitted: Fitted, problem: Problem) -> float:
     """Return −2 log-likelihood of the responses + (parameters fitted to them)·log n."""
     count = fitted.solver.n_response_parameters(fitted.module)
     price = count * math.log(max(problem.total_weight, 2.0))
-    return price - 2 * response_log_likelihood(fitted.module, problem)
+    return price - 2 * response_log_likelihood(fitted, problem)
 
 
 def information_criteria(fitted: Fitted, problem: Problem) -> dict[str, float]:
     """Return log-likelihood, AIC and BIC, of rows and responses where rows have a likelihood."""
     log_likelihood = fitted.log_likelihood
     if log_likelihood is None:
-        log_likelihood = response_log_likelihood(fitted.module, problem)
+        log_likelihood = response_log_likelihood(fitted, problem)
         count = fitted.solver.n_response_parameters(fitted.module)
     else:
         count = n_model_parameters(fitted)

@@ -199,6 +199,19 @@ class Samples:
 
     load = take
 
+    def block(self, samples: slice, rows: slice) -> Samples:
+        """Return neighbouring samples and their rows, without a copy."""
+        return replace(
+            self,
+            values=self.values[rows],
+            offsets=self.offsets[samples.start : samples.stop + 1] - rows.start,
+            y=self.y[samples],
+            weights=self.weights[samples],
+            covariates=self.covariates[samples],
+            log_free=None if self.log_free is None else self.log_free[rows],
+            offset=None if self.offset is None else self.offset[samples],
+        )
+
     def sample(self, most: int, generator: np.random.Generator) -> Samples:
         """Return all samples, or so many drawn at random, in their order."""
         if self.n_samples <= most:

@@ -121,9 +121,9 @@ class AdamRun:
         """Take one step on `count` samples of all processes; return the summed loss of ours."""
         self.optimizer.zero_grad()
         # Over the expected weight of a batch, not its own: every sample counts by its weight alone.
-        loss = backward(self.module, batch, count * self.mean_weight)
+        loss = backward(self.module, batch, self.how, count * self.mean_weight)
         self._add_over_processes()
-        if self.how.ridge or self.how.score_ridge:
+        if self.how.penalizes:
             self.how.penalty(self.module, self.problem).backward()
         if values_only:
             for parameter in self.module.scoring():

@@ -1,6 +1,6 @@
 """Empirical risk minimization (equation obj) for any attention module, ours or a user's own.
 
-Training takes Adam in batches (`adam`) or L-BFGS on all samples, which then solves the convex part
+A subclass of `Training` may put another objective in the place of the risk. Training takes Adam in batches (`adam`) or L-BFGS on all samples, which then solves the convex part
 by Newton's method.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -32,10 +33,13 @@ History = list[dict[str, float]]
 
 @dataclass(frozen=True)
 class Training:
-    """How to train; the names are those of the parameters of `Gradient`.
+    """How to train, and what is minimized; the names are those of the parameters of `Gradient`.
 
     `least_rows` is how many rows of each sample survive when rows are dropped.
     """
+
+    #: Whether the objective is convex in V, b and γ, so that Newton's method can finish.
+    is_convex_in_effects: ClassVar[bool] = True
 
     optimizer: str = "auto"
     learning_rate: float = 1e-2
@@ -53,10 +57,30 @@ class Training:
     least_rows: int = 1
     verbose: bool = False
 
+    def losses(self, module: AttentionModule, block: Samples) -> Tensor:
+        """Return the losses of samples that go through the module together, (n,)."""
+        z = module(block.values, block.offsets, block.covariates)
+        return block.family.loss(block.y, z)
+
     def penalty(self, module: AttentionModule, problem: Problem) -> Tensor:
         """Return the ridge on values and, in units of the loss, on scores, per unit of weight."""
         total = module.penalty(self.ridge, self.score_ridge * problem.scale)
         return total / problem.total_weight
+
+    @property
+    def penalizes(self) -> bool:
+        """Whether there is a penalty."""
+        return bool(self.ridge or self.score_ridge)
+
+    @torch.no_grad()
+    def change_unit(self, module: AttentionModule, unit: float) -> None:
+        """Turn a module for responses y into one for y/unit."""
+        for effect in module.effects():
+            effect.div_(unit)
+
+    def in_unit(self, value: float, unit: float) -> float:
+        """Return the objective for responses y whose objective for y/unit is `value`."""
+        return value * unit**2
 
     @property
     def needs_batches(self) -> bool:
@@ -122,10 +146,6 @@ def _set_effects(module: AttentionModule, beta: Tensor) -> None:
         used += size
 
 
-def _block(part: Samples, samples: slice, rows: slice) -> tuple[Tensor, Tensor]:
-    return part.values[rows], part.offsets[samples.start : samples.stop + 1] - rows.start
-
-
 @torch.no_grad()
 def in_blocks(
     module: AttentionModule, values: Tensor, offsets: Tensor, function: Callable[..., Tensor]
@@ -141,11 +161,8 @@ def in_blocks(
 @torch.no_grad()
 def predictors(module: AttentionModule, part: Samples) -> Tensor:
     """Return linear predictors, (n, K), block by block."""
-    parts = [
-        module(*_block(part, samples, rows), part.covariates[samples])
-        for samples, rows in module.blocks(part.offsets)
-    ]
-    return torch.cat(parts)
+    blocks = (part.block(*slices) for slices in module.blocks(part.offsets))
+    return torch.cat([module(b.values, b.offsets, b.covariates) for b in blocks])
 
 
 def risk(module: AttentionModule, problem: Problem) -> float:
@@ -157,16 +174,17 @@ def risk(module: AttentionModule, problem: Problem) -> float:
     return float(problem.total(losses)[0]) / problem.total_weight
 
 
-def backward(module: AttentionModule, part: Samples, total_weight: float) -> Tensor:
+def backward(
+    module: AttentionModule, part: Samples, how: Training, total_weight: float
+) -> Tensor:
     """Add the gradient of Σ w ℓ(y, z) / total_weight, block by block; return Σ w ℓ.
 
     The gradient of many samples thus needs the memory of one block.
     """
     total = part.y.new_zeros(())
-    for samples, rows in module.blocks(part.offsets):
-        z = module(*_block(part, samples, rows), part.covariates[samples])
-        losses = part.family.loss(part.y[samples], z)
-        loss = (part.weights[samples] * losses).sum()
+    for slices in module.blocks(part.offsets):
+        block = part.block(*slices)
+        loss = (block.weights * how.losses(module, block)).sum()
         (loss / total_weight).backward()
         total += loss.detach()
     return total
@@ -182,7 +200,7 @@ def train_lbfgs(module: AttentionModule, samples: Samples, how: Training) -> His
     original = samples.to(torch.float64)
     unit = original.scale**0.5
     scaled = replace(original, y=original.y / unit) if unit != 1 else original
-    _multiply_effects(module, 1 / unit)
+    how.change_unit(module, unit)
     parameters = [p for p in module.parameters() if p.numel()]
     history: History = []
 
@@ -192,12 +210,12 @@ def train_lbfgs(module: AttentionModule, samples: Samples, how: Training) -> His
             parameter.grad = torch.zeros_like(parameter)
         penalty = how.penalty(module, scaled)
         penalty.backward()
-        loss = backward(module, scaled, scaled.total_weight) / scaled.total_weight
+        loss = backward(module, scaled, how, scaled.total_weight) / scaled.total_weight
         gradients = [torch.as_tensor(p.grad) for p in parameters]
         return loss + penalty.detach(), parameters_to_vector(gradients)
 
     def record(value: float) -> None:
-        history.append(entry(len(history) + 1, value * unit**2))
+        history.append(entry(len(history) + 1, how.in_unit(value, unit)))
         advance(f"loss {history[-1]['loss']:.5g}")
 
     start = parameters_to_vector(parameters).detach()
@@ -219,16 +237,11 @@ def train_lbfgs(module: AttentionModule, samples: Samples, how: Training) -> His
             stacklevel=2,
         )
     vector_to_parameters(minimum.x, parameters)
-    _multiply_effects(module, unit)
-    fit_values(module, original, how.ridge)
+    how.change_unit(module, 1 / unit)
+    if how.is_convex_in_effects:
+        fit_values(module, original, how.ridge)
     module.to(dtype)
     return history
-
-
-@torch.no_grad()
-def _multiply_effects(module: AttentionModule, factor: float) -> None:
-    for effect in module.effects():
-        effect.mul_(factor)
 
 
 def entry(epoch: int, loss: float, validation_loss: float | None = None) -> dict[str, float]:
