@@ -8,6 +8,8 @@ common    m(x) = (x − μ)/s with one scale s for all features
 unit      m(x) = (x − μ)/σ, each feature to unit variance
 ranks     normal scores of each feature: heavy tails and skew disappear
 squares   u = (x − μ)/σ clipped at ±3, and (u² − 1)/√2 beside it
+scaled    m(x) = x/s, feature by feature, without a shift
+given     m(x) = x
 ========  ==============================================================================
 
 Wide rows are then projected onto the principal subspace that holds 99.5 % of their variance, at
@@ -54,21 +56,35 @@ class RowMap(nn.Module):
         ROW_MAPS[cls.name] = cls
 
     @classmethod
-    def fitted_to(cls, values: Tensor, most: int = MOST_DIMENSIONS) -> Self:
-        """Fit the map to rows (N, d)."""
+    def fitted_to(
+        cls, values: Tensor, weights: Tensor | None = None, most: int = MOST_DIMENSIONS
+    ) -> Self:
+        """Fit the map to rows (N, d).
+
+        Parameters
+        ----------
+        values : tensor of shape (N, d)
+        weights : tensor of shape (N,), optional
+            Of the rows; a row of weight 2 counts as two.
+        most : int
+            Dimensions that are kept at most.
+        """
         made = cls()
         made.n_features = values.shape[1]
         x = values.double()
-        spread = x.std(dim=0, correction=0)
+        w = x.new_ones(len(x)) if weights is None else weights.double()
+        w = w / w.sum()
+        mean = w @ x
+        spread = (w @ (x - mean).square()).sqrt()
         varies = spread > LEAST_SPREAD * torch.finfo(values.dtype).eps * x.abs().amax(dim=0)
         if not bool(varies.any()):
             varies[0] = True  # something must be scored
         made.register_buffer("columns", torch.nonzero(varies)[:, 0])
         x = x[:, varies]
-        made.register_buffer("shift", x.mean(dim=0))
+        made.register_buffer("shift", mean[varies])
         made.register_buffer("scale", _positive(spread[varies]))
-        made._fit(x)
-        made._fit_subspace(made._transformed(x), most)
+        made._fit(x, w)
+        made._fit_subspace(made._transformed(x), w, most)
         return made
 
     @classmethod
@@ -95,20 +111,21 @@ class RowMap(nn.Module):
     #: Columns of transformed rows per varying feature.
     _width: ClassVar[int] = 1
 
-    def _fit(self, x: Tensor) -> None:
-        """Learn more than shift and scale of the varying features."""
+    def _fit(self, x: Tensor, weights: Tensor) -> None:
+        """Learn more than shift and scale of the varying features; weights sum to one."""
 
     def _transformed(self, x: Tensor) -> Tensor:
         """Return varying features, (N, k) in float64, transformed."""
         return (x - self.shift) / self.scale
 
-    def _fit_subspace(self, x: Tensor, most: int) -> None:
+    def _fit_subspace(self, x: Tensor, weights: Tensor, most: int) -> None:
         """Keep the leading principal directions, scaled to a mean variance of one."""
         if x.shape[1] <= most:
             return
-        centre = x.mean(dim=0)
-        _, S, Vh = torch.linalg.svd(_reduced(x - centre), full_matrices=False)
-        variance = S.square() / len(x)
+        centre = weights @ x
+        weighted = weights.sqrt()[:, None] * (x - centre)
+        _, S, Vh = torch.linalg.svd(_reduced(weighted), full_matrices=False)
+        variance = S.square()
         shares = variance.cumsum(0) / variance.sum()
         kept = min(most, int((shares < KEPT_VARIANCE).sum()) + 1)
         scale = _positive(variance[:kept].mean().sqrt())
@@ -145,12 +162,46 @@ class Unit(RowMap):
         return AffineMap(shift, matrix)
 
 
+class Scaled(Unit):
+    """Features are scaled to unit mean square and not centred: a purely quadratic score stays one."""
+
+    name = "scaled"
+
+    def _fit(self, x: Tensor, weights: Tensor) -> None:
+        self.scale = _positive((weights @ x.square()).sqrt())
+        self.shift = torch.zeros_like(self.shift)
+
+    def _fit_subspace(self, x: Tensor, weights: Tensor, most: int) -> None:
+        """Keep all dimensions: principal directions pass through the mean, not the origin."""
+
+
+class Given(Unit):
+    """Rows stay as they are."""
+
+    name = "given"
+
+    @classmethod
+    def fitted_to(
+        cls, values: Tensor, weights: Tensor | None = None, most: int = MOST_DIMENSIONS
+    ) -> Self:
+        """Return the identity of rows of this width."""
+        d = values.shape[1]
+        like = {"dtype": torch.float64, "device": values.device}
+        columns = torch.arange(d, device=values.device)
+        shift, scale = torch.zeros(d, **like), torch.ones(d, **like)
+        return cls.of({"columns": columns, "shift": shift, "scale": scale}, d)
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Return the rows themselves."""
+        return values
+
+
 class Common(Unit):
     """Features are centred, and all are divided by one scale."""
 
     name = "common"
 
-    def _fit(self, x: Tensor) -> None:
+    def _fit(self, x: Tensor, weights: Tensor) -> None:
         self.scale = self.scale.square().mean().sqrt().expand_as(self.scale).clone()
 
 
@@ -159,14 +210,13 @@ class Ranks(RowMap):
 
     name = "ranks"
 
-    def _fit(self, x: Tensor) -> None:
-        levels = torch.linspace(0, 1, min(KNOTS, len(x)), dtype=x.dtype, device=x.device)
-        order = x.sort(dim=0).values  # (N, k); torch.quantile refuses many rows
-        place = levels * (len(x) - 1)
-        low = place.floor().long()
-        part = (place - low)[:, None]
-        knots = (1 - part) * order[low] + part * order[place.ceil().long()]
-        self.register_buffer("knots", knots.T.contiguous())  # (k, knots)
+    def _fit(self, x: Tensor, weights: Tensor) -> None:
+        order = x.argsort(dim=0, stable=True)  # (N, k)
+        share = weights[order].cumsum(dim=0) - weights[order] / 2  # of rows below, (N, k)
+        levels = torch.linspace(0, 1, KNOTS, dtype=x.dtype, device=x.device)
+        place = torch.searchsorted(share.T.contiguous(), levels.expand(x.shape[1], -1).contiguous())
+        ascending = x.gather(0, order).T  # (k, N)
+        self.register_buffer("knots", ascending.gather(1, place.clamp(max=len(x) - 1)))
 
     def _transformed(self, x: Tensor) -> Tensor:
         # Ties share the mean of their lowest and their highest level.

@@ -46,6 +46,11 @@ class Model:
         return self.coupling == "distinct"
 
     @property
+    def is_plain(self) -> bool:
+        """Whether there is one head with affine scores."""
+        return self.n_heads == 1 and self.score_form.has_constant and not self.score_form.has_context
+
+    @property
     def least_rows(self) -> int:
         """Rows that every sample needs."""
         return least_rows(self.coupling, self.n_heads)
@@ -82,10 +87,14 @@ class Fitted:
         Log-likelihood of rows and responses, if the solver has a model of rows.
     dispersion : float, optional
         φ̂, if the solver estimated it.
-    value_se : tensor, optional
-        Standard errors of (V, b, γ).
+    value_covariance : tensor, optional
+        Covariance of the estimates of (V, b, γ).
     report : list of dicts
         What was compared on the way: contestants, starts.
+    single : Fitted, optional
+        Of a blend, the one fit whose coefficients are reported, in the original features.
+    finds_rows : bool, optional
+        Whether attention beats uniform attention out of fold, if that was asked.
     state : object
         What this solver accepts to go on from, beside the module.
     """
@@ -96,9 +105,16 @@ class Fitted:
     n_restarts: int = 1
     log_likelihood: float | None = None
     dispersion: float | None = None
-    value_se: Tensor | None = None
+    value_covariance: Tensor | None = None
     report: list[dict[str, Any]] = field(default_factory=list)
     state: Any = None
+    single: Fitted | None = None
+    finds_rows: bool | None = None
+
+    @property
+    def value_se(self) -> Tensor | None:
+        """Standard errors of (V, b, γ)."""
+        return None if self.value_covariance is None else self.value_covariance.diagonal().sqrt()
 
 
 class Solver(BaseEstimator):
@@ -110,6 +126,8 @@ class Solver(BaseEstimator):
     name: ClassVar[str]
     #: What each parameter may be; see `diagatt.parameters`.
     rules: ClassVar[Mapping[str, Rule]] = {}
+    #: Whether it looks for rows at all.
+    attends: ClassVar[bool] = True
     #: Whether the response decides about scores, so that a criterion must count them.
     scores_see_response: ClassVar[bool] = True
 

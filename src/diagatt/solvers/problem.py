@@ -35,6 +35,8 @@ class Problem(Protocol):
     @property
     def n_samples(self) -> int: ...
     @property
+    def n_rows(self) -> int: ...
+    @property
     def n_features(self) -> int: ...
     @property
     def n_covariates(self) -> int: ...
@@ -74,6 +76,9 @@ class Problem(Protocol):
     def sample(self, most: int, generator: np.random.Generator) -> Samples:
         """Return all samples, or so many drawn at random, in memory."""
 
+    def changed(self, change: Callable[[Samples], Samples]) -> Problem:
+        """Return the problem whose samples are changed, part by part."""
+
     def pass_bar(self, title: str, shown: bool) -> AbstractContextManager[Callable[..., None]]:
         """Show a bar of passes; call what it yields with a note after each."""
 
@@ -103,6 +108,8 @@ class Samples:
         Log probability that a row is not yet taken by earlier heads.
     offset : tensor (n, K), optional
         What earlier heads contribute to the predictor.
+    groups : tensor (n,), optional
+        Codes of groups; samples of one group are held out together.
     """
 
     family: Family
@@ -114,11 +121,17 @@ class Samples:
     n_outputs: int = 1
     log_free: Tensor | None = None
     offset: Tensor | None = None
+    groups: Tensor | None = None
 
     @property
     def n_samples(self) -> int:
         """Count of samples."""
         return len(self.y)
+
+    @property
+    def n_rows(self) -> int:
+        """Count of rows of all samples."""
+        return len(self.values)
 
     @property
     def n_features(self) -> int:
@@ -195,6 +208,7 @@ class Samples:
             covariates=self.covariates[samples],
             log_free=None if self.log_free is None else self.log_free[rows],
             offset=None if self.offset is None else self.offset[samples],
+            groups=None if self.groups is None else self.groups[samples],
         )
 
     load = take
@@ -210,6 +224,7 @@ class Samples:
             covariates=self.covariates[samples],
             log_free=None if self.log_free is None else self.log_free[rows],
             offset=None if self.offset is None else self.offset[samples],
+            groups=None if self.groups is None else self.groups[samples],
         )
 
     def sample(self, most: int, generator: np.random.Generator) -> Samples:
@@ -229,6 +244,10 @@ class Samples:
         keep[best[row_positions(self.offsets) < least]] = True
         lengths = segment_sum(keep[:, None].to(torch.float64), self.offsets)[:, 0].long()
         return replace(self, values=self.values[keep], offsets=offsets_from(lengths))
+
+    def changed(self, change: Callable[[Samples], Samples]) -> Samples:
+        """Return the changed samples."""
+        return change(self)
 
     def digest(self) -> bytes:
         """Return a digest of everything but rows, and of a sample of those."""

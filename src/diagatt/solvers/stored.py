@@ -50,6 +50,8 @@ class StoredProblem:
         Type and device of the tensors that solvers see.
     chosen : tuple of arrays, optional
         Which samples of each shard take part, sorted; all by default.
+    changes : tuple of callables
+        What happens to the samples of every part, one after the other.
     """
 
     store: RowStore
@@ -59,18 +61,32 @@ class StoredProblem:
     dtype: torch.dtype = torch.float32
     device: torch.device = CPU
     chosen: tuple[np.ndarray, ...] | None = None
+    changes: tuple[Callable[[Samples], Samples], ...] = ()
     group: Group = field(default_factory=current_group)
     watchers: list[Callable[..., None]] = field(default_factory=list, repr=False)
 
     @property
+    def n_rows(self) -> int:
+        """Count of rows of the whole store."""
+        return self.store.n_rows
+
+    @cached_property
+    def _widths(self) -> tuple[int, int]:
+        """Features and covariates, after the changes."""
+        if not self.changes:
+            return self.store.n_features, self.store.n_covariates
+        one = self.samples_of(self.store.take(np.array([0])))
+        return one.n_features, one.n_covariates
+
+    @property
     def n_features(self) -> int:
         """Features per row."""
-        return self.store.n_features
+        return self._widths[0]
 
     @property
     def n_covariates(self) -> int:
         """Count of shared covariates, q."""
-        return self.store.n_covariates
+        return self._widths[1]
 
     @cached_property
     def counts(self) -> list[int]:
@@ -177,6 +193,10 @@ class StoredProblem:
         chosen = tuple(p - start for p, start in zip(parts, self.store.starts, strict=True))
         return replace(self, chosen=chosen)
 
+    def changed(self, change: Callable[[Samples], Samples]) -> StoredProblem:
+        """Return the problem whose samples are changed as they are read."""
+        return replace(self, changes=(*self.changes, change))
+
     def load(self, samples: Tensor) -> Samples:
         """Return these samples, in memory, in this order.
 
@@ -218,6 +238,8 @@ class StoredProblem:
         Z: Any = np.empty((n, 0)) if part.covariates is None else part.covariates
         y, w, Z = (torch.as_tensor(np.array(a)).to(self.device, self.dtype) for a in (y, w, Z))
         samples = Samples(self.family, values, offsets, y, w, Z, self.n_outputs)
+        for change in self.changes:
+            samples = change(samples)
         if self.chosen is None or part.shard < 0:
             return samples
         return samples.take(torch.from_numpy(self.chosen[part.shard]).to(self.device))

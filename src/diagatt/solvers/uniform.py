@@ -15,6 +15,7 @@ class Uniform(Solver):
     """W = 0: every row counts alike, and the model is the GLM of mean rows."""
 
     name = "uniform"
+    attends = False
     scores_see_response = False
 
     def fit(

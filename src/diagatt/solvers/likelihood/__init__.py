@@ -19,7 +19,7 @@ from diagatt.solvers.likelihood.em import (
     EMSettings,
     EMState,
     LatentRows,
-    value_standard_errors,
+    value_covariance,
 )
 from diagatt.solvers.likelihood.expectation import Expectation
 from diagatt.solvers.likelihood.starts import best_start, trial_size
@@ -123,7 +123,7 @@ class Likelihood(Solver):
             [fit.history],
             log_likelihood=fit.log_likelihood,
             dispersion=fit.model.response.phi,
-            value_se=value_standard_errors(em, fit.model),
+            value_covariance=value_covariance(em, fit.model),
             report=report,
             state=fit.model,
         )

@@ -241,8 +241,8 @@ class EM:
             now.model = self.maximize(expected, model.response, now.step)
 
 
-def value_standard_errors(em: EM, model: LatentRows) -> Tensor | None:
-    r"""Return standard errors of (V, b, γ), (R·d + m,), from Louis' observed information (1982).
+def value_covariance(em: EM, model: LatentRows) -> Tensor | None:
+    r"""Return the covariance of (V, b, γ), (P, P), from Louis' observed information (1982).
 
     .. math:: I = \tfrac1φ \, \mathrm E[ℓ''\, f f^⊤] - \tfrac1{φ²} \,\mathrm{Cov}(ℓ' f)
 
@@ -258,7 +258,7 @@ def value_standard_errors(em: EM, model: LatentRows) -> Tensor | None:
     values, vectors = torch.linalg.eigh((information + information.T) / 2)
     if float(values[0]) <= 0:  # not at a maximum in every direction: no honest number
         return None
-    return (vectors**2 / values).sum(dim=1).sqrt()
+    return vectors / values @ vectors.T
 
 
 def join_heads(heads: list[LatentRows], background: tuple[Tensor, Tensor]) -> LatentRows:

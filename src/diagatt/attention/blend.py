@@ -1,0 +1,128 @@
+r"""Several fitted attentions as one model: means and attention weights are averaged.
+
+Member m maps rows (`diagatt.rowmaps`), attends to them and predicts; the blend has
+
+.. math:: \mathrm E(y | X) = \sum_m w_m\, g^{-1}(z_m), \qquad κ = \sum_m a_m κ_m .
+
+A member without attention has a weight w in predictions but no vote a in the attention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.attention.samplefeatures import SampleFeatures
+from diagatt.families import Family
+from diagatt.rowmaps import RowMap
+from diagatt.segments import spread
+
+# Probabilities closer to 0 or 1 have no finite predictor.
+LEAST_PROBABILITY = 1e-12
+
+
+class Member(nn.Module):
+    """One attention of a blend, with what it does to rows first.
+
+    Parameters
+    ----------
+    attention : DiagonalAttention
+        Of mapped rows; its covariates are the user's and, after them, the features of samples.
+    rows : RowMap
+    features : SampleFeatures
+    weight, vote : float
+        Share in predictions and in the attention.
+    """
+
+    def __init__(
+        self,
+        attention: DiagonalAttention,
+        rows: RowMap,
+        features: SampleFeatures,
+        weight: float = 1.0,
+        vote: float = 1.0,
+    ) -> None:
+        super().__init__()
+        self.attention, self.rows, self.features = attention, rows, features
+        self.weight, self.vote = weight, vote
+
+    def forward(self, values: Tensor, offsets: Tensor, covariates: Tensor | None = None) -> Tensor:
+        """Return linear predictors, (n, K)."""
+        mapped = self.rows(values)
+        beside = self.features(mapped, offsets)
+        if covariates is not None:
+            beside = torch.cat([covariates, beside], dim=1)
+        return self.attention(mapped, offsets, beside)
+
+    def scores(self, values: Tensor, offsets: Tensor) -> Tensor:
+        """Return scores of rows, (N, R), divided by the temperature."""
+        return self.attention.scores(self.rows(values), offsets) / self.attention.temperature
+
+    def weights(self, values: Tensor, offsets: Tensor) -> Tensor:
+        """Return attention weights, (N, R)."""
+        return self.attention.attention(self.rows(values), offsets)
+
+
+class Blend(nn.Module):
+    """Members that predict and attend together.
+
+    Parameters
+    ----------
+    members : sequence of Member
+        Their weights, and their votes, sum to one.
+    family : Family
+    """
+
+    groups = 1
+    temperature = 1.0
+
+    def __init__(self, members: Sequence[Member], family: Family) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+        self.family = family
+
+    @property
+    def n_heads(self) -> int:
+        """R."""
+        return self.members[0].attention.n_heads
+
+    @property
+    def coupling(self) -> str:
+        """Whether heads choose different rows."""
+        return self.members[0].attention.coupling
+
+    def forward(self, values: Tensor, offsets: Tensor, covariates: Tensor | None = None) -> Tensor:
+        """Return linear predictors of the blended mean, (n, K)."""
+        chosen = [member for member in self.members if member.weight > 0]
+        if len(chosen) == 1:
+            return chosen[0](values, offsets, covariates)
+        mean = sum(
+            member.weight * self.family.inverse_link(member(values, offsets, covariates).double())
+            for member in chosen
+        )
+        if self.family.classifies:
+            mean = mean.clamp(LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
+        return self.family.link(mean).to(values.dtype)
+
+    def attention(self, values: Tensor, offsets: Tensor) -> Tensor:
+        """Return the members' attention weights, averaged, (N, R)."""
+        total = values.new_zeros(len(values), self.n_heads)
+        votes = 0.0
+        for member in self.members:
+            if member.vote > 0:
+                total += member.vote * member.weights(values, offsets)
+                votes += member.vote
+        if votes == 0:
+            return (1 / spread(offsets.diff(), offsets))[:, None].to(values).expand_as(total)
+        return total / votes
+
+    def scores(self, values: Tensor, offsets: Tensor) -> Tensor:
+        """Return the members' scores, averaged, (N, R)."""
+        total = values.new_zeros(len(values), self.n_heads)
+        for member in self.members:
+            if member.vote > 0:
+                total += member.vote * member.scores(values, offsets)
+        return total

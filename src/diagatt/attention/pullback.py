@@ -1,0 +1,68 @@
+r"""A model of mapped rows, told in the original features.
+
+If x' = (x − s)A, lengthened rows are x̃' = x̃B, and
+
+.. math:: \tilde x' W' \tilde x'^⊤/\sqrt{d'} = \tilde x (B W' B^⊤) \tilde x^⊤/\sqrt{d'}, \qquad
+          ⟨v', x'⟩ + b' = ⟨A v', x⟩ + b' - ⟨A v', s⟩ .
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.rowmaps import AffineMap
+from diagatt.scores import ScoreForm
+
+
+@torch.no_grad()
+def pulled_back(module: DiagonalAttention, affine: AffineMap) -> DiagonalAttention:
+    """Return the same model as a function of original rows, in float64."""
+    shift, A = affine
+    d, mapped = A.shape
+    B = _lengthened(affine, module.score_form)  # (D, D')
+    W = module.query_key.matrix().double()
+    value = module.value.double()  # (R, d', K)
+    intercept = module.intercept.double() - torch.einsum("d,de,rek->k", shift, A, value)
+    return DiagonalAttention.with_parameters(
+        (d / mapped) ** 0.5 * B @ W @ B.T,
+        None,
+        A @ value,
+        intercept,
+        module.covariate.double(),
+        temperature=module.temperature,
+        score_form=module.score_form.name,
+        coupling=module.coupling,
+        groups=module.groups,
+        readout=module.readout,
+        family=None if module.family is None else module.family.name,
+    )
+
+
+def pulled_back_covariance(covariance: Tensor, affine: AffineMap, n_heads: int) -> Tensor:
+    """Return the covariance of (V, b, γ) of one output in original features."""
+    shift, A = affine
+    d, mapped = A.shape
+    rest = len(covariance) - n_heads * mapped  # b and γ
+    T = covariance.new_zeros(n_heads * d + rest, len(covariance))
+    for r in range(n_heads):
+        T[r * d : (r + 1) * d, r * mapped : (r + 1) * mapped] = A
+        T[n_heads * d, r * mapped : (r + 1) * mapped] = -shift @ A
+    T[n_heads * d :, n_heads * mapped :] = torch.eye(rest).to(T)
+    return T @ covariance @ T.T
+
+
+def _lengthened(affine: AffineMap, form: ScoreForm) -> Tensor:
+    """Return B, which maps lengthened rows: x̃' = x̃B."""
+    shift, A = affine
+    d, mapped = A.shape
+    B = A.new_zeros(form.side(d), form.side(mapped))
+    B[:d, :mapped] = A
+    if form.has_constant:
+        B[d, mapped] = 1.0
+        B[d, :mapped] = -shift @ A
+    if form.has_context:
+        B[d + 1 :, mapped + 1 :] = A
+        B[d, mapped + 1 :] = -shift @ A
+    return B

@@ -1,0 +1,62 @@
+"""Features of whole samples: their sizes, and sums and maxima of their rows.
+
+Where contributions of rows add up, as those of atoms of a molecule do, sums and sizes decide; they
+enter the predictor beside attention, like shared covariates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from diagatt.segments import segment_max, segment_mean, segment_sum
+
+FEATURES = ("size", "mean", "sum", "max")
+
+
+class SampleFeatures(nn.Module):
+    """Chosen features of samples, each scaled to mean 0 and variance 1 over training samples.
+
+    Attributes
+    ----------
+    kinds : tuple of {"size", "mean", "sum", "max"}
+        Logarithm of the count of rows; mean, sum and maximum of every feature of the rows.
+    shift, scale : tensors of shape (e,)
+    """
+
+    def __init__(self, kinds: Sequence[str], shift: Any, scale: Any) -> None:
+        super().__init__()
+        self.kinds = tuple(kinds)
+        self.register_buffer("shift", torch.as_tensor(shift, dtype=torch.float64))
+        self.register_buffer("scale", torch.as_tensor(scale, dtype=torch.float64))
+
+    @classmethod
+    def fitted_to(
+        cls, kinds: Sequence[str], values: Tensor, offsets: Tensor, weights: Tensor
+    ) -> Self:
+        """Learn mean and spread of the features of these samples, (n,) weights."""
+        x = _features(kinds, values, offsets)
+        w = weights.double() / weights.double().sum()
+        shift = w @ x
+        spread = (w @ (x - shift).square()).sqrt()
+        small = spread <= 1e-9 * x.abs().amax(dim=0)  # all samples of one size
+        return cls(kinds, shift, torch.where(small, 1.0, spread))
+
+    def forward(self, values: Tensor, offsets: Tensor) -> Tensor:
+        """Return the features of packed samples, (n, e)."""
+        return ((_features(self.kinds, values, offsets) - self.shift) / self.scale).to(values.dtype)
+
+
+def _features(kinds: Sequence[str], values: Tensor, offsets: Tensor) -> Tensor:
+    rows = values.double()
+    made = {
+        "size": lambda: offsets.diff().double().log()[:, None],
+        "mean": lambda: segment_mean(rows, offsets),
+        "sum": lambda: segment_sum(rows, offsets),
+        "max": lambda: segment_max(rows, offsets),
+    }
+    columns = [rows.new_zeros(len(offsets) - 1, 0), *(made[kind]() for kind in kinds)]
+    return torch.cat(columns, dim=1)

@@ -1,0 +1,175 @@
+"""`Auto`: ways to fit compete out of fold, and those that deserve weight are fitted to all samples."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from diagatt.parameters import Rule, count, one_of, optional
+from diagatt.progress import progress_bar
+from diagatt.solvers.auto.combine import Verdict, judge
+from diagatt.solvers.auto.contest import Contest, Entry
+from diagatt.solvers.auto.contestants import (
+    SAMPLE_FEATURES,
+    Contestant,
+    attention_contestants,
+    likelihood_contestant,
+    solver_contestants,
+    uniform_contestants,
+)
+from diagatt.solvers.auto.folds import content_folds
+from diagatt.solvers.auto.refit import refit
+from diagatt.solvers.auto.report import report_lines
+from diagatt.solvers.auto.units import ResponseUnits
+from diagatt.solvers.base import Fitted, Model, Solver, agreed
+from diagatt.solvers.checkpoint import Checkpoint
+from diagatt.solvers.problem import Problem, Samples
+
+__all__ = ["Auto"]
+
+logger = logging.getLogger(__name__)
+
+# The contest takes all samples up to the first count; of more it takes as many as have about so
+# many rows, but never fewer than the last count.
+ALL_SAMPLES, CONTEST_ROWS, LEAST_SAMPLES = 2000, 50_000, 500
+
+_SEVERAL_SOLVERS = Rule(
+    "a sequence of solvers",
+    lambda value: (
+        isinstance(value, list | tuple)
+        and len(value) > 0
+        and all(isinstance(contestant, Solver) for contestant in value)
+    ),
+)
+
+
+class Auto(Solver):
+    """Compare ways to fit by their log score out of fold; keep the best, or a weighted blend.
+
+    Parameters
+    ----------
+    contestants : sequence of solvers, optional
+        They see rows as they are. By default row maps (`diagatt.rowmaps`), objectives and penalties
+        compete: uniform attention, attention by the loss of the pooled row, by the likelihood of
+        the mixture over rows, and by the likelihood of Gaussian rows.
+    folds : int
+        Count of folds. Copies of a sample, and samples of one group, share a fold.
+    combine : {"weights", "best"}
+        "weights" blends contestants by their log scores; "best" keeps the one with the best, for
+        those who report its coefficients.
+
+    Examples
+    --------
+    >>> from diagatt.solvers import Auto, Gradient, Uniform
+    >>> Auto([Uniform(), Gradient(rank=1)], combine="best").combine
+    'best'
+    """
+
+    name = "auto"
+    rules: ClassVar[Mapping[str, Rule]] = {
+        "contestants": optional(_SEVERAL_SOLVERS),
+        "folds": count(2),
+        "combine": one_of("weights", "best"),
+    }
+
+    def __init__(
+        self,
+        contestants: Sequence[Solver] | None = None,
+        *,
+        folds: int = 5,
+        combine: str = "weights",
+    ) -> None:
+        self.contestants = contestants
+        self.folds = folds
+        self.combine = combine
+
+    def refuse(self, problem: Problem, model: Model) -> str | None:
+        """Say what the first contestant that cannot serve refuses."""
+        reasons = (solver.refuse(problem, model) for solver in self.contestants or ())
+        return next((reason for reason in reasons if reason), None)
+
+    def fit(
+        self,
+        problem: Problem,
+        model: Model,
+        *,
+        seed: int,
+        start: Fitted | None = None,
+        checkpoint: Checkpoint | None = None,
+        verbose: bool = False,
+    ) -> Fitted:
+        """Compare the contestants, then fit those that have weight to all samples.
+
+        The contest starts cold: what an earlier fit found on held-out samples would leak.
+        """
+        units = ResponseUnits.of(problem)
+        scaled = units.scaled(problem)
+        part = _contest_part(scaled, seed)
+        folds = content_folds(part, self.folds, seed, part.groups)
+        with progress_bar("Contest", None, verbose) as advance:
+            contest = Contest(part, folds, model, seed, advance)
+            self._run(contest)
+        verdict = self._verdict(contest, problem)
+        lines = report_lines(contest, verdict, units)
+        logger.info("contest: %s", lines)
+        fitted = refit(
+            contest, verdict, scaled, model, seed=seed, checkpoint=checkpoint, verbose=verbose
+        )
+        return replace(units.undone(fitted), solver=fitted.single.solver, report=lines)
+
+    def _run(self, contest: Contest) -> None:
+        """Enter the contestants: first those without attention, which say what samples need."""
+        model, family = contest.model, contest.samples.family
+        if self.contestants is not None:
+            contest.enter(Contestant("given", solver=solver) for solver in self.contestants)
+            return
+        if not model.is_plain:
+            contest.enter(solver_contestants(model, family))
+            return
+        maps = ["common", "unit", "ranks", "squares"]
+        contest.enter(c for rows in maps for c in uniform_contestants(rows))
+        extra = _helpful_features(contest)
+        attending = [c for rows in maps for c in attention_contestants(rows, family)]
+        if extra is not None:
+            attending += attention_contestants(extra.rows, family, extra.features)
+        contest.enter([*attending, likelihood_contestant()])
+
+    def _verdict(self, contest: Contest, problem: Problem) -> Verdict:
+        verdict = judge(contest, contest.entries)
+        if self.combine == "best":
+            best = contest.entries.index(contest.leader(contest.entries))
+            alone = [float(k == best) for k in range(len(contest.entries))]
+            verdict = replace(verdict, weights=alone, votes=alone)
+        both = torch.tensor([verdict.weights, verdict.votes], dtype=torch.float64)
+        (same,) = agreed([both], problem)  # rounding may differ between machines
+        return replace(verdict, weights=same[0].tolist(), votes=same[1].tolist())
+
+
+def _helpful_features(contest: Contest) -> Contestant | None:
+    """Let features of whole samples compete on the best map; return who gains clearly by them."""
+    plain = contest.leader(contest.entries)
+    lengths = contest.samples.offsets.diff()
+    sizes_vary = bool((lengths != lengths[0]).any())
+    tried = [
+        contestant
+        for features in SAMPLE_FEATURES
+        if sizes_vary or features == ("max",)  # sums are means otherwise
+        for contestant in uniform_contestants(plain.contestant.rows, features)
+    ]
+    best = contest.leader(contest.enter(tried))
+    gain, error = contest.gap(best, plain)
+    return best.contestant if gain > error else None
+
+
+def _contest_part(problem: Problem, seed: int) -> Samples:
+    """Return the samples that the contest takes place on, in memory."""
+    n = problem.n_samples
+    most = max(LEAST_SAMPLES, int(CONTEST_ROWS * n / max(problem.n_rows, 1)))
+    if n <= max(ALL_SAMPLES, most) and problem.in_memory is not None and n <= max(most, 300):
+        return problem.in_memory
+    return problem.sample(min(most, ALL_SAMPLES), np.random.default_rng(seed))

@@ -1,0 +1,280 @@
+"""The contest: every contestant is fitted without each fold and judged by its log score there.
+
+The log score of a held-out sample is log p(y | X): for the loss of the pooled row the family's
+density with the dispersion of held-out residuals, for mixtures over rows log Σ κ p. It puts all
+contestants on one scale. Contestants that fall behind are dropped after the first folds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.attention.samplefeatures import SampleFeatures
+from diagatt.families import Family
+from diagatt.rowmaps import ROW_MAPS, RowMap
+from diagatt.segments import spread
+from diagatt.solvers.auto.contestants import LINEAR, Contestant
+from diagatt.solvers.auto.many import ManyFits, SharedRows
+from diagatt.solvers.base import Fitted, Model
+from diagatt.solvers.problem import Problem, Samples
+
+# Standard errors behind the best that a contestant may be after one fold and after two; a solver
+# that fits on its own costs more and must be nearer.
+AFTER_ONE, AFTER_TWO, AFTER_ONE_ALONE = 3.0, 2.0, 1.0
+
+
+@dataclass
+class Entry:
+    """One contestant with what it said about held-out samples."""
+
+    contestant: Contestant
+    z: Tensor  # (n, K), NaN where it was not asked
+    log_score: Tensor  # (n,)
+    seconds: float = 0.0
+    is_alive: bool = True
+    has_density: bool = False  # of its own: the mixture over rows
+
+
+@dataclass
+class Prepared:
+    """Rows after one map, with the features of samples beside the covariates."""
+
+    rows: RowMap
+    features: SampleFeatures
+    samples: Samples
+    shared: SharedRows = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.shared = SharedRows(self.samples)
+
+    def apply(self, samples: Samples) -> Samples:
+        """Return other samples as the same maps make them."""
+        values = self.rows(samples.values)
+        beside = self.features(values, samples.offsets)
+        covariates = torch.cat([samples.covariates, beside], dim=1)
+        return replace(samples, values=values, covariates=covariates)
+
+
+class Preparation:
+    """Maps rows once for all contestants that see them alike."""
+
+    def __init__(self, samples: Samples) -> None:
+        self.samples = samples
+        self._maps: dict[str, tuple[RowMap, Samples]] = {}
+        self._prepared: dict[tuple, Prepared] = {}
+
+    def _mapped(self, name: str) -> tuple[RowMap, Samples]:
+        if name not in self._maps:
+            weights = spread(self.samples.weights, self.samples.offsets)
+            rows = ROW_MAPS[name].fitted_to(self.samples.values, weights)
+            self._maps[name] = rows, replace(self.samples, values=rows(self.samples.values))
+        return self._maps[name]
+
+    def of(self, contestant: Contestant) -> Prepared:
+        """Return the samples as the contestant sees them."""
+        key = (contestant.rows, contestant.features)
+        if key not in self._prepared:
+            rows, samples = self._mapped(contestant.rows)
+            given = (samples.values, samples.offsets)
+            features = SampleFeatures.fitted_to(contestant.features, *given, samples.weights)
+            if contestant.features:
+                beside = torch.cat([samples.covariates, features(*given)], dim=1)
+                samples = replace(samples, covariates=beside)
+            self._prepared[key] = Prepared(rows, features, samples)
+        return self._prepared[key]
+
+
+
+@dataclass
+class Contest:
+    """Out-of-fold comparison of contestants on samples in memory.
+
+    Attributes
+    ----------
+    samples : Samples
+    folds : tensor of shape (n,)
+    model : Model
+    seed : int
+    advance : callable
+        Called with a note after each batch of fits.
+    """
+
+    samples: Samples
+    folds: Tensor
+    model: Model
+    seed: int
+    advance: Callable[..., None] = lambda *_: None
+    entries: list[Entry] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.preparation = Preparation(self.samples)
+
+    @property
+    def n_folds(self) -> int:
+        """Count of folds."""
+        return int(self.folds.max()) + 1
+
+    def enter(self, contestants: Iterable[Contestant]) -> list[Entry]:
+        """Let contestants run on all folds, dropping those that fall behind."""
+        like, n, K = self.samples.y, self.samples.n_samples, self.samples.n_outputs
+        new = [
+            Entry(c, torch.full((n, K), torch.nan).to(like), torch.full((n,), torch.nan).to(like))
+            for c in contestants
+        ]
+        self.entries += new
+        stages = [[0], [1], list(range(2, self.n_folds))]
+        for stage, folds in enumerate(stages):
+            folds = [fold for fold in folds if fold < self.n_folds]
+            if not folds:
+                continue
+            for batch in self._batches(new):
+                began = time.process_time()
+                self._run(batch, folds)
+                share = (time.process_time() - began) / len(batch)
+                for entry in batch:
+                    entry.seconds += share
+                self.advance(batch[0].contestant.method)
+            seen = self.folds <= max(folds)
+            self._score(new, seen)
+            if max(folds) < self.n_folds - 1:
+                self._drop(new, seen, stage)
+        return new
+
+    def _batches(self, entries: Sequence[Entry]) -> list[list[Entry]]:
+        """Return alive entries by what can be fitted together."""
+        batches: dict[Any, list[Entry]] = {}
+        for entry in entries:
+            c = entry.contestant
+            if entry.is_alive:
+                batches.setdefault(batch_key(c) if c.is_batched else id(entry), []).append(entry)
+        return list(batches.values())
+
+    def _run(self, batch: list[Entry], folds: list[int]) -> None:
+        """Fit a batch without each of the folds, and ask about the held-out samples."""
+        pairs = [(entry, fold) for entry in batch for fold in folds]
+        weights = torch.stack([self.folds != fold for _, fold in pairs], dim=1)
+        weights = weights * self.samples.weights[:, None]
+        contestants = [entry.contestant for entry, _ in pairs]
+        prepared = self.preparation.of(batch[0].contestant)
+        fits = fit_contestants(contestants, prepared, weights, self.model, self.seed)
+        held_out = {f: torch.nonzero(self.folds == f)[:, 0] for f in folds}
+        parts = {f: prepared.samples.take(samples) for f, samples in held_out.items()}
+        for (entry, fold), fitted in zip(pairs, fits, strict=True):
+            part = parts[fold]
+            with torch.no_grad():
+                given = (part.values, part.offsets, part.covariates)
+                entry.z[held_out[fold]] = fitted.module(*given).to(entry.z)
+                entry.has_density = fitted.module.readout == "mixture"
+                if entry.has_density:
+                    density = fitted.module.log_density(part.y, *given, fitted.dispersion or 1.0)
+                    entry.log_score[held_out[fold]] = density.to(entry.log_score)
+
+    def _score(self, entries: Sequence[Entry], seen: Tensor) -> None:
+        """Give pooled fits the log score of the family, with the dispersion out of fold."""
+        family, y, w = self.samples.family, self.samples.y[seen], self.samples.weights[seen]
+        for entry in entries:
+            if entry.is_alive and not entry.has_density:
+                z, phi = entry.z[seen], 1.0
+                if family.has_dispersion:
+                    units = family.unit_dispersion(y, z)
+                    phi = max(float((w * units).sum() / w.sum()), 1e-12)
+                entry.log_score[seen] = family.log_density(y, z, phi)
+
+    def _drop(self, entries: Sequence[Entry], seen: Tensor, stage: int) -> None:
+        """Drop who is far behind, but keep one fit with attention and one without."""
+        best = self.leader(self.entries, seen)
+        for attends in (False, True):
+            group = [e for e in entries if e.is_alive and e.contestant.attends is attends]
+            leader = self.leader(group, seen) if group else None
+            for entry in group:
+                gap, error = self.gap(best, entry, seen)
+                limit = AFTER_TWO if stage else AFTER_ONE
+                if entry.contestant.solver is not None and not stage:
+                    limit = AFTER_ONE_ALONE
+                entry.is_alive = entry is leader or gap <= limit * error
+
+    def leader(self, entries: Sequence[Entry], seen: Tensor | None = None) -> Entry:
+        """Return the alive entry with the best mean log score."""
+        alive = [entry for entry in entries if entry.is_alive]
+        return max(alive, key=lambda entry: self.mean(entry.log_score, seen))
+
+    def mean(self, values: Tensor, seen: Tensor | None = None) -> float:
+        """Return the weighted mean over samples."""
+        w = self.samples.weights if seen is None else self.samples.weights[seen]
+        values = values if seen is None else values[seen]
+        return float((w * values).sum() / w.sum())
+
+    def gap(
+        self, better: Entry, worse: Entry, seen: Tensor | None = None
+    ) -> tuple[float, float]:
+        """Return the mean difference of log scores and its standard error."""
+        difference = better.log_score - worse.log_score
+        mean = self.mean(difference, seen)
+        weight = self.samples.weights if seen is None else self.samples.weights[seen]
+        variance = self.mean((difference - mean).square(), seen)
+        return mean, (max(variance, 0.0) / float(weight.sum())) ** 0.5
+
+
+def batch_key(contestant: Contestant) -> tuple:
+    """Return what contestants that are fitted together have in common."""
+    linear = contestant.penalties is not None and contestant.penalties.quadratic == LINEAR
+    return (contestant.rows, contestant.features, contestant.readout, linear)
+
+
+def fit_contestants(
+    contestants: Sequence[Contestant],
+    prepared: Prepared,
+    weights: Tensor,
+    model: Model,
+    seed: int,
+) -> list[Fitted]:
+    """Fit contestants that see rows alike; column m of the weights (n, M) is that of the m-th."""
+    first, samples = contestants[0], prepared.samples
+    if not first.is_batched:
+        return [
+            fit_alone(contestant, _counted(samples, column), model, seed)
+            for contestant, column in zip(contestants, weights.T, strict=True)
+        ]
+    penalties = [c.penalties for c in contestants if c.penalties is not None]
+    scaled = [p._replace(value=p.value * model.ridge) for p in penalties]
+    free = samples.n_covariates - len(prepared.features.shift)
+    many = ManyFits(prepared.shared, scaled, weights, first.readout, free)
+    theta = many.fit()
+    found = zip(contestants, theta, many.dispersions(theta), strict=True)
+    return [Fitted(many.module(line), c.as_solver(), [[]], dispersion=phi) for c, line, phi in found]
+
+
+def _counted(samples: Samples, weights: Tensor) -> Samples:
+    counted = torch.nonzero(weights)[:, 0]
+    return samples.take(counted) if len(counted) < len(weights) else samples
+
+
+def fit_alone(
+    contestant: Contestant, problem: Problem, model: Model, seed: int, **how: Any
+) -> Fitted:
+    """Let a contestant's own solver fit it; a model of latent rows predicts as such."""
+    fitted = contestant.as_solver().fit(problem, model, seed=seed, **how)
+    if contestant.readout != "mixture" or fitted.module.readout == "mixture":
+        return fitted
+    return replace(fitted, module=as_mixture(fitted.module, problem.family))
+
+
+def as_mixture(module: DiagonalAttention, family: Family) -> DiagonalAttention:
+    """Return the module with the readout of its own latent-row model."""
+    return DiagonalAttention.with_parameters(
+        *(module.query_key.matrix().detach(), None, module.value.detach()),
+        *(module.intercept.detach(), module.covariate.detach()),
+        temperature=module.temperature,
+        score_form=module.score_form.name,
+        coupling=module.coupling,
+        groups=module.groups,
+        readout="mixture",
+        family=family.name,
+    )

@@ -1,0 +1,130 @@
+"""Who competes by default: row maps, objectives and penalties."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from diagatt.families import Family
+from diagatt.solvers.auto.many import Penalties
+from diagatt.solvers.base import Model, Solver
+from diagatt.solvers.gradient import Gradient
+from diagatt.solvers.likelihood import Likelihood
+from diagatt.solvers.mixture import Mixture
+from diagatt.solvers.uniform import Uniform
+
+LINEAR = math.inf  # penalty of W under which a score is linear
+LARGE_RIDGE = 1e6  # stands for it where solvers need a number
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """One way to fit: what happens to rows, and what is minimized.
+
+    Attributes
+    ----------
+    rows : str
+        Name of a row map.
+    readout : {"uniform", "pooled", "mixture"}
+        No attention; the loss of the pooled row; or the likelihood of the mixture over rows.
+    penalties : Penalties, optional
+        Of fits that many contestants make together.
+    features : tuple of str
+        Features of whole samples beside attention.
+    solver : Solver, optional
+        Fits on its own.
+    """
+
+    rows: str
+    readout: str = "pooled"
+    penalties: Penalties | None = None
+    features: tuple[str, ...] = ()
+    solver: Solver | None = None
+
+    @property
+    def attends(self) -> bool:
+        """Whether it looks for rows."""
+        return self.readout != "uniform" if self.solver is None else self.solver.attends
+
+    @property
+    def is_batched(self) -> bool:
+        """Whether it is fitted together with others."""
+        return self.solver is None
+
+    def as_solver(self) -> Solver:
+        """Return the solver that minimizes the same objective."""
+        if self.solver is not None:
+            return self.solver
+        if self.penalties is None or not self.attends:
+            return Uniform()
+        quadratic, linear, _ = self.penalties
+        ridges = {"score_ridge": min(quadratic, LARGE_RIDGE), "linear_ridge": linear}
+        return Mixture(**ridges) if self.readout == "mixture" else Gradient(**ridges)
+
+    @property
+    def method(self) -> str:
+        """Name of the solver that minimizes the same objective."""
+        return self.as_solver().name
+
+    @property
+    def label(self) -> str:
+        """What tells this contestant from the others of its method."""
+        words = [f"{self.rows} rows"]
+        if self.penalties is not None:
+            used = self.penalties if self.attends else self.penalties[2:]
+            words.append("ridges " + ", ".join(f"{ridge:g}" for ridge in used))
+        if self.features:
+            words.append("with " + " and ".join(self.features))
+        return "; ".join(words)
+
+
+# From flexible to stiff. Grids are coarse: what lies between two contestants is their average.
+_POOLED = {
+    "affine": [(1, 0.5, 1), (10, 5, 1), (10, 50, 10), (100, 50, 10), (LINEAR, 5, 1)],
+    "bent": [(10, 5, 1), (100, 0.5, 1), (100, 50, 10), (LINEAR, 5, 1)],
+}
+_MIXTURE = {
+    "affine": [(1, 50, 0.1), (1, 5, 1), (10, 0.5, 1), (100, 5, 0.1), (LINEAR, 5, 1)],
+    "bent": [(1, 50, 1), (10, 5, 1), (100, 5, 0.1), (LINEAR, 5, 1)],
+}
+_UNIFORM = {"affine": (0.1, 1, 10, 100, 1000), "bent": (1, 10, 100)}
+SHAPES = {"common": "affine", "unit": "affine", "ranks": "bent", "squares": "bent"}
+# Features of whole samples that the fits without attention try beside the mean row.
+SAMPLE_FEATURES = (("size",), ("size", "sum"), ("max",), ("size", "sum", "max"))
+
+
+def uniform_contestants(rows: str, features: tuple[str, ...] = ()) -> list[Contestant]:
+    """Return the fits without attention on one map."""
+    ridges = _UNIFORM[SHAPES[rows]] if not features else (1, 10, 100)
+    return [
+        Contestant(rows, "uniform", Penalties(LINEAR, LINEAR, ridge), features) for ridge in ridges
+    ]
+
+
+def attention_contestants(
+    rows: str, family: Family, features: tuple[str, ...] = ()
+) -> list[Contestant]:
+    """Return the fits with attention on one map."""
+    shape = SHAPES[rows]
+    found = [Contestant(rows, "pooled", Penalties(*p), features) for p in _POOLED[shape]]
+    if family.is_quadratic or not family.has_dispersion:
+        found += [Contestant(rows, "mixture", Penalties(*p), features) for p in _MIXTURE[shape]]
+    return found
+
+
+def likelihood_contestant() -> Contestant:
+    """Return the fit that takes rows as Gaussian; scales of features do not matter to it."""
+    return Contestant("unit", "mixture", solver=Likelihood())
+
+
+def solver_contestants(model: Model, family: Family) -> list[Contestant]:
+    """Return who competes where fits cannot be batched: several heads, other forms of scores."""
+    rows = "unit" if model.score_form.has_constant else "scaled"
+    found = [
+        Contestant(rows, "uniform", solver=Uniform()),
+        Contestant(rows, "mixture", solver=Likelihood()),
+        Contestant(rows, solver=Gradient()),
+    ]
+    if family.is_quadratic or not family.has_dispersion:
+        found.append(Contestant(rows, "mixture", solver=Mixture()))
+    return found

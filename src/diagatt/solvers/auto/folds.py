@@ -1,0 +1,57 @@
+"""Folds that depend on what samples hold, not on how they are written down.
+
+The order of samples, rows and features and the units of features do not change who is held out
+with whom, and copies of a sample are never on both sides of a fold.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from diagatt.segments import segment_sum, spread
+from diagatt.solvers.problem import Samples
+
+
+def content_folds(
+    samples: Samples, n_folds: int, seed: int, groups: np.ndarray | None = None
+) -> Tensor:
+    """Return the fold of every sample, (n,), balanced over classes or along the response.
+
+    Parameters
+    ----------
+    samples : Samples
+    n_folds : int
+        Fewer are made if there are fewer different samples or groups.
+    seed : int
+    groups : array of shape (n,), optional
+        Codes; samples of one group share a fold.
+    """
+    y, content = samples.y.double().cpu().numpy(), _content(samples)
+    if groups is None:
+        _, unit = np.unique(np.stack([y, content]), axis=1, return_inverse=True)
+    else:
+        _, unit = np.unique(groups, return_inverse=True)
+    unit = unit.reshape(-1)
+    counts = np.bincount(unit)
+    of_units = [np.bincount(unit, weights=values) / counts for values in (content, y)]
+    order = np.lexsort(of_units)  # by response, then by content
+    n_folds = min(n_folds, len(order))
+    generator = np.random.default_rng(seed)
+    fold = np.empty(len(order), dtype=np.int64)
+    for start in range(0, len(order), n_folds):  # neighbours go to different folds
+        block = order[start : start + n_folds]
+        fold[block] = generator.permutation(n_folds)[: len(block)]
+    return torch.from_numpy(fold[unit]).to(samples.device)
+
+
+def _content(samples: Samples) -> np.ndarray:
+    """Return a number per sample that tells different samples apart, (n,)."""
+    rows = samples.values.double()
+    weights = spread(samples.weights.double(), samples.offsets)
+    weights = weights / weights.sum()
+    mean = weights @ rows
+    scale = (weights @ (rows - mean).square()).sqrt()
+    scaled = (rows - mean) / torch.where(scale > 0, scale, 1.0)
+    return segment_sum(scaled.abs().sum(dim=1, keepdim=True), samples.offsets)[:, 0].cpu().numpy()

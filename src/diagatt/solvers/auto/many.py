@@ -1,0 +1,371 @@
+r"""Many fits of one head to the same rows, in one product per step.
+
+Contestants and folds share their rows: fit m has penalties and sample weights of its own (0 for
+held-out samples), and the scores of all fits are one matrix product,
+
+.. math:: ψ_m = φ(X)\, θ_m, \qquad φ(x) = (\{x_a x_b\}_{a ≤ b} / \sqrt d,\; x),
+
+so that :math:`ψ = x W x^⊤/\sqrt d + u·x`. Fit m minimizes
+
+.. math:: \sum_i w_{im}\, ℓ_m(y_i, X_i) + \tfrac12 q_m‖W‖² + \tfrac12 l_m‖u‖² + \tfrac12 r_m‖v‖²
+
+where ℓ is the family's loss of the pooled row (equation obj) or the negative log-likelihood of the
+mixture over rows (`diagatt.attention.mixture`). Gradients are written out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.segments import sample_of_row, segment_max, segment_mean, segment_sum
+from diagatt.solvers.auto.lbfgs import minimize_many
+from diagatt.solvers.problem import Samples
+
+# Steps at most, and the share of the objective below which a gain ends a fit.
+MOST_STEPS, TOLERANCE = 60, 1e-5
+GLM_STEPS, GLM_TOLERANCE = 200, 1e-8
+# Lower bound of φ of a mixture, as a share of the variance of y.
+LEAST_DISPERSION = 0.01
+# Entries of score features that are kept in memory, and rows per block where they are not.
+MOST_KEPT, BLOCK_ROWS = 60_000_000, 8192
+# Ridge of coefficients that are not penalized: it only keeps them finite.
+LEAST_RIDGE = 1e-6
+
+
+class Penalties(NamedTuple):
+    """Ridges beside the summed loss, for responses and rows of unit variance."""
+
+    quadratic: float  # of W; infinite if the score is linear
+    linear: float  # of u
+    value: float  # of v and of pooled features
+
+
+class SharedRows:
+    """Samples, and what all fits to them share.
+
+    Features of scores are kept if memory allows, and made anew block by block otherwise.
+    """
+
+    def __init__(self, samples: Samples) -> None:
+        self.samples = samples
+        self.sample = sample_of_row(samples.offsets)  # (N,)
+
+    @cached_property
+    def mean_rows(self) -> Tensor:  # (n, d)
+        """Return the mean row of every sample."""
+        return segment_mean(self.samples.values, self.samples.offsets)
+
+    @cached_property
+    def _kept(self) -> Tensor | None:  # (N, Q)
+        values = self.samples.values
+        small = len(values) * score_width(values.shape[1]) <= MOST_KEPT
+        return quadratic_features(values) if small else None
+
+    def _blocks(self) -> Iterator[tuple[slice, Tensor]]:
+        values = self.samples.values
+        for start in range(0, len(values), BLOCK_ROWS):
+            rows = slice(start, start + BLOCK_ROWS)
+            yield rows, quadratic_features(values[rows])
+
+    def scores(self, theta: Tensor, quadratic: bool) -> Tensor:
+        """Return the scores of all fits, (Q, M) → (N, M)."""
+        if not quadratic:
+            return self.samples.values @ theta
+        if self._kept is not None:
+            return self._kept @ theta
+        return torch.cat([features @ theta for _, features in self._blocks()])
+
+    def score_slopes(self, slopes: Tensor, quadratic: bool) -> Tensor:
+        """Return slopes in θ of slopes in the scores, (N, M) → (M, Q)."""
+        if not quadratic:
+            return slopes.T @ self.samples.values
+        if self._kept is not None:
+            return slopes.T @ self._kept
+        return sum(slopes[rows].T @ features for rows, features in self._blocks())
+
+
+@dataclass(frozen=True, eq=False)
+class ManyFits:
+    """M fits of one head to the same samples.
+
+    Attributes
+    ----------
+    shared : SharedRows
+        Rows as a map made them; covariates are those of the user and, after them, features of
+        whole samples.
+    penalties : sequence of M Penalties
+        All with a quadratic score, or all without.
+    weights : tensor of shape (n, M)
+    readout : {"pooled", "mixture", "uniform"}
+    n_free : int
+        How many leading covariates are not penalized.
+    """
+
+    shared: SharedRows
+    penalties: Sequence[Penalties]
+    weights: Tensor
+    readout: str
+    n_free: int = 0
+
+    @property
+    def samples(self) -> Samples:
+        """The samples of all fits."""
+        return self.shared.samples
+
+    @property
+    def n_score_parameters(self) -> int:
+        """Count of parameters of a score, Q."""
+        d = self.samples.n_features
+        if self.readout == "uniform":
+            return 0
+        return score_width(d) if self._is_quadratic else d
+
+    @property
+    def _is_quadratic(self) -> bool:
+        return math.isfinite(self.penalties[0].quadratic)
+
+    @property
+    def _has_dispersion(self) -> bool:
+        return self.readout == "mixture" and self.samples.family.has_dispersion
+
+    @cached_property
+    def _ridges(self) -> Tensor:  # (M, P)
+        lines = []
+        d, K, q = self.samples.n_features, self.samples.n_outputs, self.samples.n_covariates
+        linear_terms = min(d, self.n_score_parameters)
+        pairs = self.n_score_parameters - linear_terms
+        for quadratic, linear, value in self.penalties:
+            line = [quadratic] * pairs + [linear] * linear_terms
+            line += [value] * (d * K) + [LEAST_RIDGE] * (K + self.n_free * K)
+            line += [value] * ((q - self.n_free) * K) + [0.0] * self._has_dispersion
+            lines.append(line)
+        return torch.tensor(lines, dtype=torch.float64, device=self.weights.device)
+
+    # ------------------------------------------------------------------ fitting
+
+    def fit(self) -> Tensor:
+        """Return the parameters of all fits, (M, P): scores from 0, values from the pooled GLM."""
+        effects = self if self.readout == "uniform" else self._of_mean_rows()
+        zero = torch.zeros_like(effects._ridges)
+        zero[:, self._intercepts(0)] = self._null_predictor()
+        glm = minimize_many(effects._objective, zero, GLM_STEPS, GLM_TOLERANCE)
+        if self.readout == "uniform":
+            return glm
+        start = torch.zeros_like(self._ridges)
+        Q = self.n_score_parameters
+        start[:, Q : Q + glm.shape[1]] = glm
+        if self._has_dispersion:
+            start[:, -1] = math.log(self.samples.family.initial_dispersion(1.0))
+        return minimize_many(self._objective, start, MOST_STEPS, TOLERANCE)
+
+    def _of_mean_rows(self) -> ManyFits:
+        same = (self.shared, self.penalties, self.weights)
+        return ManyFits(*same, readout="uniform", n_free=self.n_free)
+
+    def _intercepts(self, n_scores: int) -> slice:
+        first = n_scores + self.samples.n_features * self.samples.n_outputs
+        return slice(first, first + self.samples.n_outputs)
+
+    def _null_predictor(self) -> Tensor:
+        """Return the intercepts of fits to the weighted mean response alone, (M, K)."""
+        family, K = self.samples.family, self.samples.n_outputs
+        y, w = self.samples.y.double(), self.weights.double()
+        if K > 1:
+            return w.new_zeros(w.shape[1], K)
+        mean = (w * y[:, None]).sum(dim=0) / w.sum(dim=0)
+        if family.classifies:
+            mean = mean.clamp(1e-3, 1 - 1e-3)
+        return family.link(mean[:, None])
+
+    def _objective(self, theta: Tensor, which: Tensor) -> tuple[Tensor, Tensor]:
+        parts = _Parts.of(self, theta)
+        weights, ridges = self.weights[:, which], self._ridges[which]
+        loss = _LOSSES[self.readout](self, parts, weights)
+        penalty = 0.5 * (ridges * theta.square()).sum(dim=1)
+        return loss.total.double() + penalty, loss.slope.double() + ridges * theta
+
+    # ------------------------------------------------------------------ reading
+
+    def dispersions(self, theta: Tensor) -> list[float | None]:
+        """Return φ of every fit, where the readout has one."""
+        if not self._has_dispersion:
+            return [None] * len(theta)
+        return theta[:, -1].clamp(min=math.log(LEAST_DISPERSION)).exp().tolist()
+
+    @torch.no_grad()
+    def module(self, theta: Tensor) -> DiagonalAttention:
+        """Return one fit, (P,), as diagonalized attention of affine scores."""
+        d, K, q = self.samples.n_features, self.samples.n_outputs, self.samples.n_covariates
+        Q = self.n_score_parameters
+        query_key = theta.new_zeros(1, d + 1, d + 1)
+        if Q:
+            linear = theta[Q - d : Q] * (d**0.5 / 2)  # enters twice, divided by √d
+            query_key[0, :d, d] = query_key[0, d, :d] = linear
+            query_key[0, :d, :d] = symmetric_matrix(theta[: Q - d], d)
+        rest = theta[Q:].split([d * K, K, q * K] + [1] * self._has_dispersion)
+        value, intercept, covariate = rest[0].reshape(1, d, K), rest[1], rest[2].reshape(q, K)
+        readout = "mixture" if self.readout == "mixture" else "pooled"
+        return DiagonalAttention.with_parameters(
+            *(query_key, None, value, intercept, covariate),
+            score_form="affine",
+            coupling="distinct",
+            readout=readout,
+            family=self.samples.family.name,
+        ).to(self.samples.device, self.samples.dtype)
+
+
+def score_width(d: int) -> int:
+    """Return the count of features of a quadratic score, d(d + 1)/2 + d."""
+    return d * (d + 3) // 2
+
+
+def quadratic_features(values: Tensor) -> Tensor:
+    """Return φ(x), (N, d) → (N, d(d + 1)/2 + d), such that ‖θ‖ = ‖W‖ for its first part.
+
+    Examples
+    --------
+    >>> quadratic_features(torch.tensor([[1.0, 2.0]])) * 2**0.5
+    tensor([[1.0000, 2.8284, 4.0000, 1.4142, 2.8284]])
+    """
+    d = values.shape[1]
+    rows, columns = torch.triu_indices(d, d, device=values.device)
+    twice = torch.where(rows == columns, 1.0, math.sqrt(2.0)).to(values)
+    products = values[:, rows] * values[:, columns]
+    return torch.cat([products.mul_(twice / math.sqrt(d)), values], dim=1)
+
+
+def symmetric_matrix(theta: Tensor, d: int) -> Tensor:
+    """Return W of the first part of θ, (d(d + 1)/2,) → (d, d); zero if θ has no such part."""
+    W = theta.new_zeros(d, d)
+    if len(theta):
+        rows, columns = torch.triu_indices(d, d, device=theta.device)
+        half = torch.where(rows == columns, 1.0, 1 / math.sqrt(2.0)).to(theta)
+        W[rows, columns] = W[columns, rows] = theta * half
+    return W
+
+
+# ---------------------------------------------------------------------- losses and their slopes
+
+
+class _Loss(NamedTuple):
+    total: Tensor  # (M,)
+    slope: Tensor  # (M, P)
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Parameters of M fits as matrices, in the type of the rows."""
+
+    fits: ManyFits
+    scores: Tensor  # (Q, M)
+    value: Tensor  # (d, M·K)
+    shared: Tensor  # (n, M, K): intercepts and covariates' effects
+    log_phi: Tensor  # (M,)
+
+    @classmethod
+    def of(cls, fits: ManyFits, theta: Tensor) -> _Parts:
+        samples, M = fits.samples, len(theta)
+        d, K, q = samples.n_features, samples.n_outputs, samples.n_covariates
+        Q = fits.n_score_parameters
+        line = theta.to(samples.dtype)
+        sizes = [Q, d * K, K, q * K] + [1] * fits._has_dispersion
+        scores, value, intercept, covariate, *rest = line.split(sizes, dim=1)
+        gamma = covariate.reshape(M, q, K).permute(1, 0, 2).reshape(q, M * K)
+        shared = intercept.reshape(1, M * K) + samples.covariates @ gamma
+        log_phi = rest[0][:, 0] if rest else line.new_zeros(M)
+        return cls(
+            fits,
+            scores.T,
+            value.reshape(M, d, K).permute(1, 0, 2).reshape(d, M * K),
+            shared.reshape(samples.n_samples, M, K),
+            log_phi.clamp(min=math.log(LEAST_DISPERSION)),
+        )
+
+    def attention(self) -> Tensor:  # (N, M)
+        scores = self.fits.shared.scores(self.scores, self.fits._is_quadratic)
+        sample, offsets = self.fits.shared.sample, self.fits.samples.offsets
+        weights = torch.exp((scores - segment_max(scores, offsets)[sample]).clamp(min=-80.0))
+        return weights / segment_sum(weights, offsets)[sample]
+
+    def effects(self) -> Tensor:  # (N, M, K)
+        rows = self.fits.samples.values @ self.value
+        return rows.reshape(len(rows), -1, self.fits.samples.n_outputs)
+
+    def slope(self, of_scores: Tensor, of_rows: Tensor, of_shared: Tensor) -> Tensor:
+        """Chain slopes in ψ (N, M), effects (N, M, K) and shared (n, M, K) to θ, (M, P)."""
+        fits = self.fits
+        of_theta = fits.shared.score_slopes(of_scores, fits._is_quadratic)  # (M, Q)
+        return torch.cat([of_theta, *self._slope(fits.samples.values, of_rows, of_shared)], dim=1)
+
+    def _slope(self, rows: Tensor, of_rows: Tensor, of_shared: Tensor) -> list[Tensor]:
+        (n, M, K), d = of_shared.shape, rows.shape[1]
+        value = (rows.T @ of_rows.reshape(len(rows), M * K)).reshape(d, M, K)
+        covariates = self.fits.samples.covariates
+        gamma = (covariates.T @ of_shared.reshape(n, M * K)).reshape(-1, M, K)
+        lines = [value, of_shared.sum(dim=0)[None], gamma]
+        return [line.permute(1, 0, 2).reshape(M, -1) for line in lines]
+
+
+def _family_terms(fits: ManyFits, y: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+    """Return losses (…, M) and their slopes (…, M, K) for responses (…,) and z (…, M, K)."""
+    count, M, K = z.shape
+    flat, repeated = z.reshape(count * M, K), y.repeat_interleave(M)
+    family = fits.samples.family
+    return family.loss(repeated, flat).reshape(count, M), family.gradient(repeated, flat).reshape(
+        count, M, K
+    )
+
+
+def _uniform_loss(fits: ManyFits, parts: _Parts, weights: Tensor) -> _Loss:
+    rows = fits.shared.mean_rows
+    z = (rows @ parts.value).reshape(parts.shared.shape) + parts.shared
+    losses, slopes = _family_terms(fits, fits.samples.y, z)
+    slopes = weights[:, :, None] * slopes
+    return _Loss((weights * losses).sum(dim=0), torch.cat(parts._slope(rows, slopes, slopes), 1))
+
+
+def _pooled_loss(fits: ManyFits, parts: _Parts, weights: Tensor) -> _Loss:
+    kappa, effects = parts.attention(), parts.effects()
+    offsets, sample = fits.samples.offsets, fits.shared.sample
+    pooled = segment_sum(kappa[:, :, None] * effects, offsets)  # (n, M, K)
+    losses, slopes = _family_terms(fits, fits.samples.y, pooled + parts.shared)
+    slopes = weights[:, :, None] * slopes
+    of_rows = kappa[:, :, None] * slopes[sample]
+    of_scores = (of_rows * (effects - pooled[sample])).sum(dim=2)
+    return _Loss((weights * losses).sum(dim=0), parts.slope(of_scores, of_rows, slopes))
+
+
+def _mixture_loss(fits: ManyFits, parts: _Parts, weights: Tensor) -> _Loss:
+    kappa = parts.attention()
+    offsets, sample = fits.samples.offsets, fits.shared.sample
+    z = parts.effects() + parts.shared[sample]
+    losses, slopes = _family_terms(fits, fits.samples.y[sample], z)
+    precision = torch.exp(-parts.log_phi)
+    joint = kappa.clamp(min=1e-35).log() - precision * losses  # (N, M)
+    peak = segment_max(joint, offsets)
+    evidence = peak + segment_sum((joint - peak[sample]).clamp(min=-80.0).exp(), offsets).log()
+    responsible = (joint - evidence[sample]).exp()
+    rows_weights = weights[sample]
+    of_rows = (rows_weights * responsible * precision)[:, :, None] * slopes
+    of_shared = segment_sum(of_rows, offsets)
+    slope = parts.slope(rows_weights * (kappa - responsible), of_rows, of_shared)
+    # A density of scale φ has −½ log φ in its logarithm; constants are left out.
+    total = (weights * (0.5 * parts.log_phi - evidence)).sum(dim=0)
+    if fits._has_dispersion:
+        misfit = (rows_weights * responsible * precision * losses).sum(dim=0)
+        of_log_phi = 0.5 * weights.sum(dim=0) - misfit
+        floor = parts.log_phi <= math.log(LEAST_DISPERSION)
+        of_log_phi = torch.where(floor, of_log_phi.clamp(max=0.0), of_log_phi)
+        slope = torch.cat([slope, of_log_phi[:, None]], dim=1)
+    return _Loss(total, slope)
+
+
+_LOSSES = {"uniform": _uniform_loss, "pooled": _pooled_loss, "mixture": _mixture_loss}

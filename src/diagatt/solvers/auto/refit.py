@@ -1,0 +1,105 @@
+"""After the contest: members that have weight are fitted to all samples and become one model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+
+from diagatt.attention.blend import Blend, Member
+from diagatt.attention.pullback import pulled_back, pulled_back_covariance
+from diagatt.solvers.auto.combine import Verdict
+from diagatt.solvers.auto.contest import (
+    Contest,
+    Entry,
+    Prepared,
+    batch_key,
+    fit_alone,
+    fit_contestants,
+)
+from diagatt.solvers.auto.many import score_width
+from diagatt.solvers.base import Fitted, Model
+from diagatt.solvers.problem import Problem
+
+# Rows times score features up to which a batched fit goes through all samples at every step.
+MOST_ENTRIES = 1_000_000_000
+
+
+def refit(
+    contest: Contest, verdict: Verdict, problem: Problem, model: Model, **how: Any
+) -> Fitted:
+    """Return the blend of what is worth keeping, and the single fit that is reported."""
+    entries = contest.entries
+    single = _reported(contest)
+    wanted = [
+        k
+        for k, entry in enumerate(entries)
+        if verdict.weights[k] > 0 or verdict.votes[k] > 0 or entry is single
+    ]
+    fits = dict(zip(wanted, _fits(contest, [entries[k] for k in wanted], problem, model, **how)))
+    members = [
+        Member(fits[k].module, prepared.rows, prepared.features, weight, vote)
+        for k in wanted
+        for prepared in [contest.preparation.of(entries[k].contestant)]
+        for weight, vote in [(verdict.weights[k], verdict.votes[k])]
+        if weight > 0 or vote > 0
+    ]
+    told = _told(fits[entries.index(single)], contest.preparation.of(single.contestant), model)
+    blend = Blend(members, problem.family)
+    return replace(told, module=blend, single=told, finds_rows=verdict.finds_rows)
+
+
+def _reported(contest: Contest) -> Entry:
+    """Return the best entry whose coefficients can be told in the original features."""
+    told = [
+        entry
+        for entry in contest.entries
+        if not entry.contestant.features
+        and contest.preparation.of(entry.contestant).rows.affine() is not None
+    ]
+    alive = [entry for entry in told if entry.is_alive]
+    if alive:
+        return contest.leader(alive)
+    return max(told, key=lambda entry: float(entry.log_score.nanmean()))
+
+
+def _told(fitted: Fitted, prepared: Prepared, model: Model) -> Fitted:
+    """Return the fit in the original features."""
+    affine = prepared.rows.affine()
+    covariance = fitted.value_covariance
+    if covariance is not None:
+        covariance = pulled_back_covariance(covariance, affine, model.n_heads)
+    module = pulled_back(fitted.module, affine)
+    return replace(fitted, module=module, value_covariance=covariance)
+
+
+def _fits(
+    contest: Contest, entries: Sequence[Entry], problem: Problem, model: Model, **how: Any
+) -> list[Fitted]:
+    """Fit entries to all samples, those together that can be."""
+    found: dict[int, Fitted] = {}
+    same = problem is contest.samples
+    groups: dict[Any, list[Entry]] = {}
+    for entry in entries:
+        c = entry.contestant
+        groups.setdefault(batch_key(c) if c.is_batched else id(entry), []).append(entry)
+    for group in groups.values():
+        contestants = [entry.contestant for entry in group]
+        prepared = contest.preparation.of(contestants[0])
+        whole = prepared.samples if same else problem.changed(prepared.apply)
+        if contestants[0].is_batched and _goes_at_once(whole):
+            if not same:
+                prepared = Prepared(prepared.rows, prepared.features, whole.in_memory)
+            weights = prepared.samples.weights[:, None].expand(-1, len(group))
+            fits = fit_contestants(contestants, prepared, weights, model, how["seed"])
+        else:
+            fits = [fit_alone(c, whole, model, **how) for c in contestants]
+        found |= {id(entry): fitted for entry, fitted in zip(group, fits, strict=True)}
+    return [found[id(entry)] for entry in entries]
+
+
+def _goes_at_once(problem: Problem) -> bool:
+    """Whether all samples are in memory and few enough for a batched fit."""
+    entries = problem.n_rows * score_width(problem.n_features)
+    return problem.in_memory is not None and entries <= MOST_ENTRIES

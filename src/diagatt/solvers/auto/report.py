@@ -1,0 +1,58 @@
+"""What the contest found, line by line."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import accuracy_score, r2_score, roc_auc_score
+from torch import Tensor
+
+from diagatt.solvers.auto.combine import Verdict
+from diagatt.solvers.auto.contest import Contest
+from diagatt.solvers.auto.units import ResponseUnits
+
+
+def report_lines(contest: Contest, verdict: Verdict, units: ResponseUnits) -> list[dict[str, Any]]:
+    """Return one line per contestant, best first; who was dropped has no scores of all folds."""
+    leader = contest.leader(contest.entries)
+    lines = []
+    for entry, weight, vote in zip(contest.entries, verdict.weights, verdict.votes, strict=True):
+        line: dict[str, Any] = {
+            "solver": entry.contestant.method,
+            "what": entry.contestant.label,
+            "log_score": None,
+            "se": None,
+            **{name: None for name in _score_names(contest)},
+            "weight": weight,
+            "vote": vote,
+            "seconds": entry.seconds,
+        }
+        if entry.is_alive:
+            line["log_score"] = contest.mean(entry.log_score) - math.log(units.scale)
+            line["se"] = contest.gap(leader, entry)[1]
+            line |= _scores(contest, entry.z)
+        lines.append(line)
+    return sorted(lines, key=lambda line: -math.inf if line["log_score"] is None
+                  else line["log_score"], reverse=True)  # fmt: skip
+
+
+def _score_names(contest: Contest) -> tuple[str, ...]:
+    family = contest.samples.family
+    if not family.classifies:
+        return ("r2",)
+    return ("accuracy",) if family.has_several_outputs else ("auc",)
+
+
+def _scores(contest: Contest, z: Tensor) -> dict[str, float]:
+    family, (name,) = contest.samples.family, _score_names(contest)
+    y = contest.samples.y.double().cpu().numpy()
+    w = contest.samples.weights.double().cpu().numpy()
+    mean = family.inverse_link(z.double()).cpu().numpy()
+    if name == "r2":
+        return {name: float(r2_score(y, mean[:, 0], sample_weight=w)) if len(y) > 1 else math.nan}
+    if name == "accuracy":
+        return {name: float(accuracy_score(y, mean.argmax(axis=1), sample_weight=w))}
+    both = len(np.unique(y)) == 2
+    return {name: float(roc_auc_score(y, mean[:, 0], sample_weight=w)) if both else math.nan}

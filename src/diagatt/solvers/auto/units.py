@@ -1,0 +1,73 @@
+"""Units of a gaussian response: the contest sees mean 0 and variance 1, so that penalties fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import torch
+
+from diagatt.attention.blend import Blend
+from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.solvers.base import Fitted
+from diagatt.solvers.problem import Problem, Samples
+
+AnyModule = TypeVar("AnyModule", bound="Blend | DiagonalAttention")
+
+
+@dataclass(frozen=True)
+class ResponseUnits:
+    """y = mean + scale · y', where y' is what contestants see."""
+
+    mean: float = 0.0
+    scale: float = 1.0
+
+    @classmethod
+    def of(cls, problem: Problem) -> ResponseUnits:
+        """Return mean and spread of a gaussian response; other families have no units."""
+        if not problem.family.has_identity_link:
+            return cls()
+        weighted = problem.total(lambda part: [(part.weights.double() * part.y.double()).sum()], 0)
+        return cls(float(weighted[0]) / problem.total_weight, problem.scale**0.5)
+
+    def scaled(self, problem: Problem) -> Problem:
+        """Return the problem in the contestants' units."""
+        if self == ResponseUnits():
+            return problem
+
+        def change(part: Samples) -> Samples:
+            y = ((part.y.double() - self.mean) / self.scale).to(part.y.dtype)
+            return replace(part, y=y)
+
+        return problem.changed(change)
+
+    def undone(self, fitted: Fitted) -> Fitted:
+        """Return the fit in the units of y."""
+        if self == ResponseUnits():
+            return fitted
+        phi = fitted.dispersion
+        single = None if fitted.single is None else self.undone(fitted.single)
+        covariance = fitted.value_covariance
+        log_likelihood = fitted.log_likelihood
+        return replace(
+            fitted,
+            module=self._undone(fitted.module),
+            single=single,
+            dispersion=None if phi is None else phi * self.scale**2,
+            value_covariance=None if covariance is None else covariance * self.scale**2,
+            log_likelihood=log_likelihood,
+        )
+
+    @torch.no_grad()
+    def _undone(self, module: AnyModule) -> AnyModule:
+        """Change the units of effects in place."""
+        attentions = (
+            [member.attention for member in module.members]
+            if isinstance(module, Blend)
+            else [module]
+        )
+        for attention in attentions:
+            for effect in attention.effects():
+                effect.mul_(self.scale)
+            attention.intercept.add_(self.mean)
+        return module
