@@ -16,6 +16,7 @@ from diagatt.segments import (
     sample_blocks,
     sample_of_row,
     segment_argmax,
+    segment_logsumexp,
     segment_max,
     segment_mean,
     segment_softmax,
@@ -195,3 +196,12 @@ def test_map_blocks_equals_one_call(monkeypatch):
         map_blocks(shifted_sum, values, offsets, shift), shifted_sum(values, offsets, shift)
     )
     assert seen == [3, 4, 9, 4, 20]
+
+
+def test_logsumexp_equals_torch_sample_by_sample():
+    lengths = [3, 1, 4]
+    x = 50 * torch.randn(8, 2, generator=torch.Generator().manual_seed(0)).double()
+    x[1, 0] = -torch.inf
+    found = segment_logsumexp(x, torch.tensor([0, 3, 4, 8]))
+    expected = torch.stack([part.logsumexp(dim=0) for part in x.split(lengths)])
+    torch.testing.assert_close(found, expected)

@@ -15,8 +15,9 @@ from diagatt.parameters import Rule, count, shown
 
 Rules = Mapping[str, Rule]
 
-# What only some fits have: scikit-learn sets it if the rows came in a table with names.
-OPTIONAL = frozenset({"feature_names_in_"})
+# What only some fits have: scikit-learn sets the names if the rows came in a table with names, and
+# the readout is missing in files that were written before there was a choice.
+OPTIONAL = frozenset({"feature_names_in_", "readout_"})
 
 # Ways to say that what was read makes no sense; anything else is a defect and stays visible.
 NONSENSE = (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError)

@@ -254,6 +254,7 @@ class _DiagAtt(DiagonalReading):
         self.temperature_ = float(module.temperature)
         self.score_form_ = module.score_form.name
         self.coupling_ = module.coupling
+        self.readout_ = module.readout
         self.solver_ = "glm" if is_glm else fitted.solver.name
         self.log_likelihood_ = fitted.log_likelihood
         self.criteria_ = criteria

@@ -13,6 +13,7 @@ from torch import Tensor
 from diagatt import attributes, coerce, parameters
 from diagatt.attention.coupling import COUPLINGS, best_rows, least_rows
 from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.attention.mixture import READOUTS
 from diagatt.certainty import Certainty, Summary
 from diagatt.certainty.summary import coefficient
 from diagatt.estimators.base import RowsEstimator
@@ -38,6 +39,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         "temperature_": parameters.positive(),
         "score_form_": parameters.one_of(*SCORE_FORMS),
         "coupling_": parameters.one_of(*COUPLINGS),
+        "readout_": parameters.one_of(*READOUTS),
         "solver_": attributes.text(),
         "log_likelihood_": parameters.optional(attributes.number()),
         "unevenness_": attributes.list_of(attributes.number()),
@@ -48,6 +50,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
     _looks_at_every_entry = False
     query_: np.ndarray  # (M·R, D, q), or W itself, (M·R, D, D)
     key_: np.ndarray | None  # (M·R, D, q), or None
+    readout_: str = "pooled"  # what files mean that were written before there was a choice
 
     def _validate_rows(self, X: Any, *, reset: bool) -> RaggedRows:
         rows = super()._validate_rows(X, reset=reset)
@@ -102,6 +105,8 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
             score_form=self.score_form_,
             coupling=self.coupling_,
             groups=self.n_restarts_,
+            readout=self.readout_,
+            family=self._fitted_family()[0].name,
         )
 
     @property

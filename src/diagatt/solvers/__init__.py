@@ -10,6 +10,7 @@ from diagatt.solvers.base import SOLVERS, Fitted, Model, Solver, get_solver, wit
 from diagatt.solvers.checkpoint import Checkpoint
 from diagatt.solvers.gradient import Gradient, Refined
 from diagatt.solvers.likelihood import Likelihood
+from diagatt.solvers.mixture import Mixture
 from diagatt.solvers.uniform import Uniform
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Fitted",
     "Gradient",
     "Likelihood",
+    "Mixture",
     "Model",
     "Refined",
     "Solver",

@@ -21,7 +21,7 @@ from diagatt.attention.module import AttentionModule
 from diagatt.progress import progress_bar
 from diagatt.segments import map_blocks, segment_mean
 from diagatt.solvers.glm import NEWTON_COEFFICIENTS, DivergedError, fit_glm_of
-from diagatt.solvers.lbfgs import minimize_lbfgs
+from diagatt.solvers.lbfgs import Minimum, minimize_lbfgs
 from diagatt.solvers.problem import Problem, Samples
 
 OPTIMIZERS = ("auto", "adam", "lbfgs")
@@ -191,6 +191,22 @@ def backward(
 
 
 def train_lbfgs(module: AttentionModule, samples: Samples, how: Training) -> History:
+    """Run L-BFGS to convergence, and warn if it is not reached."""
+    history, minimum = run_lbfgs(module, samples, how)
+    check_finite(minimum.value, len(history))
+    if not minimum.is_converged:
+        warnings.warn(
+            f"L-BFGS stopped after {how.max_steps} steps before it converged: raise max_epochs or "
+            "ridge.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return history
+
+
+def run_lbfgs(
+    module: AttentionModule, samples: Samples, how: Training
+) -> tuple[History, Minimum]:
     """Run L-BFGS in float64, then Newton steps on the convex part, which it leaves a little short.
 
     Responses are brought to unit size: the path of L-BFGS depends on how large V is beside W.
@@ -228,20 +244,12 @@ def train_lbfgs(module: AttentionModule, samples: Samples, how: Training) -> His
             memory=how.memory,
             after_step=record,
         )
-    check_finite(minimum.value, len(history))
-    if not minimum.is_converged:
-        warnings.warn(
-            f"L-BFGS stopped after {how.max_steps} steps before it converged: raise max_epochs or "
-            "ridge.",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
     vector_to_parameters(minimum.x, parameters)
     how.change_unit(module, 1 / unit)
     if how.is_convex_in_effects:
         fit_values(module, original, how.ridge)
     module.to(dtype)
-    return history
+    return history, replace(minimum, value=how.in_unit(minimum.value, unit))
 
 
 def entry(epoch: int, loss: float, validation_loss: float | None = None) -> dict[str, float]:

@@ -1,0 +1,187 @@
+"""`Mixture`: maximum conditional likelihood of the latent-row model, whatever rows look like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from diagatt.attention.query_key import PARAMETERIZATIONS
+from diagatt.parameters import Rule, at_least, count, one_of, optional, positive
+from diagatt.solvers.base import Fitted, Model, Solver, agreed, copy_parameters
+from diagatt.solvers.checkpoint import Checkpoint
+from diagatt.solvers.gradient.adam import train as train_module
+from diagatt.solvers.gradient.train import OPTIMIZERS, entry, start_at_pooled
+from diagatt.solvers.mixture.objective import (
+    MixtureModule,
+    MixtureTraining,
+    null_dispersion,
+    residual_dispersion,
+)
+from diagatt.solvers.mixture.starts import best_start, trial_size
+from diagatt.solvers.problem import Problem
+
+__all__ = ["Mixture"]
+
+
+class Mixture(Solver):
+    r"""Maximum likelihood of the responses given rows: one row is active, attention says which.
+
+    It maximizes :math:`\sum_i w_i \log \sum_j κ_{ij} p(y_i | ⟨v, x_{ij}⟩ + b, φ)` less penalties. The
+    response is a GLM of the active row, rows may have any distribution, and predictions are
+    :math:`\sum_j κ_j g^{-1}(⟨v, x_j⟩ + b)`. For two classes this is the assumption of multiple-instance
+    learning.
+
+    Parameters
+    ----------
+    parameterization : {"full", "factored", "psd"}
+        W free, W = W_Q W_Kᵀ, or W = L Lᵀ.
+    rank : int, optional
+        Columns of the factors.
+    score_ridge : float
+        ρ of the penalty ½ρΣ‖W_r‖² beside the summed log-likelihood.
+    linear_ridge : float
+        η of the penalty ½η‖u‖² of the linear term x·u of affine and contextual scores, which
+        `score_ridge` leaves alone.
+    optimizer : {"auto", "adam", "lbfgs"}
+        Mini-batch Adam, or full-batch L-BFGS, whose objective never rises; "auto" takes L-BFGS for
+        small data.
+    learning_rate, batch_size : float, int
+        Step size and samples per step of Adam; ``batch_size=None`` uses all samples at every step.
+    max_epochs : int, optional
+        Passes of Adam (20 by default), or steps of L-BFGS (500 by default).
+    tolerance : float
+        L-BFGS stops when no entry of the gradient is larger.
+    n_starts : int
+        Starts that compete, each trained a little on a part of the samples: pooled values, small
+        values, unusual rows, and random ones.
+
+    Examples
+    --------
+    >>> from diagatt import DiagAttClassifier
+    >>> from diagatt.solvers import Mixture
+    >>> DiagAttClassifier(solver=Mixture(score_ridge=5.0)).get_params()["solver__score_ridge"]
+    5.0
+    """
+
+    name = "mixture"
+    rules: ClassVar[Mapping[str, Rule]] = {
+        "parameterization": one_of(*PARAMETERIZATIONS),
+        "rank": optional(count(1)),
+        "score_ridge": at_least(0),
+        "linear_ridge": at_least(0),
+        "optimizer": one_of(*OPTIMIZERS),
+        "learning_rate": positive(),
+        "batch_size": optional(count(1)),
+        "max_epochs": optional(count(1)),
+        "tolerance": positive(),
+        "n_starts": count(1),
+    }
+
+    def __init__(
+        self,
+        parameterization: str = "full",
+        *,
+        rank: int | None = None,
+        score_ridge: float = 10.0,
+        linear_ridge: float = 3.0,
+        optimizer: str = "auto",
+        learning_rate: float = 1e-2,
+        batch_size: int | None = 128,
+        max_epochs: int | None = None,
+        tolerance: float = 1e-6,
+        n_starts: int = 3,
+    ) -> None:
+        self.parameterization = parameterization
+        self.rank = rank
+        self.score_ridge = score_ridge
+        self.linear_ridge = linear_ridge
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.tolerance = tolerance
+        self.n_starts = n_starts
+
+    def refuse(self, problem: Problem, model: Model) -> str | None:
+        """Say which rank is impossible, or that a store is too large for L-BFGS."""
+        side = model.score_form.side(problem.n_features)
+        if self.rank is not None and self.rank > side:
+            return f"rank must lie between 1 and {side}, got {self.rank}."
+        if self.rank is not None and self.parameterization == "full":
+            return "a full W has no rank: set parameterization='factored' or leave rank out."
+        if self.optimizer == "lbfgs" and problem.in_memory is None:
+            return "optimizer='lbfgs' needs all rows in memory: use 'adam' for a store."
+        return None
+
+    def fit(
+        self,
+        problem: Problem,
+        model: Model,
+        *,
+        seed: int,
+        start: Fitted | None = None,
+        checkpoint: Checkpoint | None = None,
+        verbose: bool = False,
+    ) -> Fitted:
+        """Find a start on a part of the samples and go on from it on all.
+
+        With `start`, no other start is tried.
+        """
+        how = replace(self._training(model), verbose=verbose)
+        null, report = null_dispersion(problem), list[dict[str, Any]]()
+        history: list[dict[str, float]] = []
+
+        def build() -> MixtureModule:
+            names = {"parameterization": self.parameterization, "rank": self.rank}
+            attention = model.module(
+                problem, readout="mixture", family=problem.family.name, **names
+            )
+            return MixtureModule(attention, null)
+
+        module = build()
+        if problem.has_one_row_samples_only:  # a plain GLM
+            with torch.no_grad():
+                attention = module.attention
+                attention.query_key.set_matrix(torch.zeros_like(attention.query_key.matrix()))
+            start_at_pooled(module.attention, problem, model.ridge, model.n_heads)
+            module.set_phi(residual_dispersion(module, problem))
+            return self._fitted(module, [])
+        if start is not None:
+            copy_parameters(start.module, module.attention)
+            if start.dispersion is not None:
+                module.set_phi(start.dispersion)
+        else:
+            trial = problem.sample(trial_size(problem.n_features), np.random.default_rng(seed))
+            generator = torch.Generator().manual_seed(seed)
+            module, begun, report = best_start(build, trial, how, self.n_starts, generator)
+            if trial is problem and how.chosen_optimizer(problem, module) == "lbfgs":
+                history = begun  # the same objective: training goes on from there
+        state = module.state_dict()
+        same = agreed(list(state.values()), problem)
+        module.load_state_dict(dict(zip(state, same, strict=True)))
+        described = {"score_form": model.score_form.name, "coupling": model.coupling}
+        further = train_module(module, problem, how, seed, checkpoint, described)
+        steps = [line["loss"] for line in history + further]
+        return self._fitted(module, [entry(k, loss) for k, loss in enumerate(steps, 1)], report)
+
+    def _fitted(
+        self,
+        module: MixtureModule,
+        history: list[dict[str, float]],
+        report: list[dict[str, Any]] | None = None,
+    ) -> Fitted:
+        phi = None if module.log_excess is None else float(module.phi)
+        return Fitted(module.attention, self, [history], dispersion=phi, report=report or [])
+
+    def _training(self, model: Model) -> MixtureTraining:
+        own = set(MixtureTraining.__dataclass_fields__) & set(self.get_params(deep=False))
+        settings = {name: getattr(self, name) for name in own}
+        if self.max_epochs is None:  # each optimizer has its own default
+            del settings["max_epochs"]
+        else:
+            settings["max_steps"] = self.max_epochs
+        return MixtureTraining(ridge=model.ridge, least_rows=model.least_rows, **settings)

@@ -1,0 +1,101 @@
+"""Where `Mixture` begins: a few starts, trained a little on a part of the data; the best goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from diagatt.scores import ScoreForm
+from diagatt.segments import spread
+from diagatt.solvers.gradient.train import History, run_lbfgs, start_at_pooled
+from diagatt.solvers.mixture.objective import MixtureModule, MixtureTraining
+from diagatt.solvers.problem import Samples
+
+# Samples on which starts compete: at least so many, and so many times the count of features.
+TRIAL_SAMPLES, TRIAL_FACTOR = 1000, 12
+TRIAL_STEPS = 30
+# Spread of the random entries of W, for rows of unit variance.
+NOISE = 0.1
+# Share of the pooled values with which a shy start begins.
+SHY = 0.3
+
+
+def trial_size(n_features: int) -> int:
+    """Return how many samples starts compete on."""
+    return max(TRIAL_SAMPLES, TRIAL_FACTOR * n_features)
+
+
+def best_start(
+    build: Callable[[], MixtureModule],
+    samples: Samples,
+    how: MixtureTraining,
+    n_starts: int,
+    generator: torch.Generator,
+) -> tuple[MixtureModule, History, list[dict[str, Any]]]:
+    """Train every start a little; return the one of the smallest objective, its steps, and a report.
+
+    The first start has uniform attention and the values of the GLM of mean rows, the second has
+    small values, the third looks for unusual rows, and all others are random.
+    """
+    short = replace(how, max_steps=TRIAL_STEPS, verbose=False)
+    names = ["pooled", "shy", "outlier"][:n_starts]
+    names += [f"random {k}" for k in range(n_starts - len(names))]
+    found, report = list[tuple[MixtureModule, History]](), list[dict[str, Any]]()
+    first = build()
+    start_at_pooled(first.attention, samples, how.ridge, first.attention.n_heads)
+    for name in names:
+        module = build()
+        module.load_state_dict(first.state_dict())
+        _set_start(module, name, samples, generator)
+        history, minimum = run_lbfgs(module, samples, short)
+        found.append((module, history))
+        report.append({"start": name, "objective": minimum.value})
+    best = min(range(n_starts), key=lambda k: report[k]["objective"])
+    return *found[best], report
+
+
+@torch.no_grad()
+def _set_start(
+    module: MixtureModule, name: str, samples: Samples, generator: torch.Generator
+) -> None:
+    attention = module.attention
+    form, R, d = attention.score_form, attention.n_heads, samples.n_features
+    mean, variance = _moments(samples)
+    W = mean.new_zeros(R, form.side(d), form.side(d))
+    if name == "outlier":
+        W += _outlier(form, mean, variance)
+    # Heads that are alike would stay alike, and factors of zero would stay zero.
+    stuck = R > 1 or attention.query_key.factors() is not None
+    if stuck or name.startswith("random"):
+        noise = torch.randn(W.shape, generator=generator, dtype=W.dtype).to(W.device)
+        unit = torch.ones_like(W[0, 0])  # (D,)
+        unit[:d] = variance.sqrt()
+        unit[len(unit) - d :] *= variance.sqrt() if form.has_context else 1.0
+        W += (NOISE if name == "outlier" or stuck else 1.0) * noise / unit / unit[:, None]
+    attention.query_key.set_matrix(W.to(attention.value.dtype))
+    if name == "shy":
+        attention.value.mul_(SHY)
+
+
+def _moments(samples: Samples) -> tuple[Tensor, Tensor]:
+    """Return mean and variance of the rows' features, (d,) each; samples count by their weight."""
+    weights = samples.weights / samples.offsets.diff()  # rows of a sample share its weight
+    weights = spread(weights, samples.offsets)[:, None].double()
+    rows = samples.values.double()
+    mean = (weights * rows).sum(dim=0) / weights.sum()
+    variance = (weights * (rows - mean).square()).sum(dim=0) / weights.sum()
+    return mean, torch.where(variance > 1e-12 * mean.square(), variance, 1.0)
+
+
+def _outlier(form: ScoreForm, mean: Tensor, variance: Tensor) -> Tensor:
+    """Return the W that scores active rows of twice the variance: Σ (x − m)²/(4 s²), (1, D, D)."""
+    d = len(mean)
+    quadratic = torch.diag(1 / (4 * variance))[None]
+    linear = mean.new_zeros(1, d, form.side(d) - d)
+    if form.has_constant:
+        linear[0, :, 0] = -mean / (2 * variance)
+    return form.join(quadratic, linear) * d**0.5
