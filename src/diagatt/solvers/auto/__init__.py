@@ -34,9 +34,11 @@ __all__ = ["Auto"]
 
 logger = logging.getLogger(__name__)
 
-# The contest takes all samples up to the first count; of more it takes as many as have about so
-# many rows, but never fewer than the last count.
+# The contest takes at most the first count of samples, and as many as have about so many rows, but
+# never fewer than the last count.
 ALL_SAMPLES, CONTEST_ROWS, LEAST_SAMPLES = 2000, 50_000, 500
+# Rows times squared features up to which the contest computes in float64.
+EXACT_SIZE = 2_000_000
 
 _SEVERAL_SOLVERS = Rule(
     "a sequence of solvers",
@@ -110,7 +112,8 @@ class Auto(Solver):
         units = ResponseUnits.of(problem)
         scaled = units.scaled(problem)
         part = _contest_part(scaled, seed)
-        folds = content_folds(part, self.folds, seed, part.groups)
+        groups = None if part.groups is None else part.groups.cpu().numpy()
+        folds = content_folds(part, self.folds, seed, groups)
         with progress_bar("Contest", None, verbose) as advance:
             contest = Contest(part, folds, model, seed, advance)
             self._run(contest)
@@ -120,7 +123,7 @@ class Auto(Solver):
         fitted = refit(
             contest, verdict, scaled, model, seed=seed, checkpoint=checkpoint, verbose=verbose
         )
-        return replace(units.undone(fitted), solver=fitted.single.solver, report=lines)
+        return replace(units.undone(fitted, problem.total_weight), report=lines)
 
     def _run(self, contest: Contest) -> None:
         """Enter the contestants: first those without attention, which say what samples need."""
@@ -167,9 +170,11 @@ def _helpful_features(contest: Contest) -> Contestant | None:
 
 
 def _contest_part(problem: Problem, seed: int) -> Samples:
-    """Return the samples that the contest takes place on, in memory."""
-    n = problem.n_samples
-    most = max(LEAST_SAMPLES, int(CONTEST_ROWS * n / max(problem.n_rows, 1)))
-    if n <= max(ALL_SAMPLES, most) and problem.in_memory is not None and n <= max(most, 300):
-        return problem.in_memory
-    return problem.sample(min(most, ALL_SAMPLES), np.random.default_rng(seed))
+    """Return the samples that the contest takes place on, in memory.
+
+    Few rows are computed with in float64, so that copies and weights of samples agree to rounding.
+    """
+    wanted = max(LEAST_SAMPLES, int(CONTEST_ROWS * problem.n_samples / problem.n_rows))
+    part = problem.sample(min(wanted, ALL_SAMPLES), np.random.default_rng(seed))
+    small = part.n_rows * min(part.n_features, 60) ** 2 <= EXACT_SIZE
+    return part.to(torch.float64 if small else torch.float32)

@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import torch
+from torch import Tensor
+
 
 from diagatt.attention.blend import Blend, Member
 from diagatt.attention.pullback import pulled_back, pulled_back_covariance
+from diagatt.rowmaps import AffineMap
 from diagatt.solvers.auto.combine import Verdict
 from diagatt.solvers.auto.contest import (
     Contest,
@@ -20,7 +24,7 @@ from diagatt.solvers.auto.contest import (
 )
 from diagatt.solvers.auto.many import score_width
 from diagatt.solvers.base import Fitted, Model
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.problem import Problem, Samples
 
 # Rows times score features up to which a batched fit goes through all samples at every step.
 MOST_ENTRIES = 1_000_000_000
@@ -37,7 +41,13 @@ def refit(
         for k, entry in enumerate(entries)
         if verdict.weights[k] > 0 or verdict.votes[k] > 0 or entry is single
     ]
-    fits = dict(zip(wanted, _fits(contest, [entries[k] for k in wanted], problem, model, **how)))
+    fits = dict(
+        zip(
+            wanted,
+            _fits(contest, [entries[k] for k in wanted], problem, model, **how),
+            strict=True,
+        )
+    )
     members = [
         Member(fits[k].module, prepared.rows, prepared.features, weight, vote)
         for k in wanted
@@ -45,9 +55,12 @@ def refit(
         for weight, vote in [(verdict.weights[k], verdict.votes[k])]
         if weight > 0 or vote > 0
     ]
-    told = _told(fits[entries.index(single)], contest.preparation.of(single.contestant), model)
-    blend = Blend(members, problem.family)
-    return replace(told, module=blend, single=told, finds_rows=verdict.finds_rows)
+    told = _told(fits[entries.index(single)], contest.preparation.of(single.contestant), problem)
+    for module in (told.module, *(member.attention for member in members)):
+        module.to(problem.dtype)  # the maps stay in float64
+    return replace(
+        told, module=Blend(members, problem.family), single=told, finds_rows=verdict.finds_rows
+    )
 
 
 def _reported(contest: Contest) -> Entry:
@@ -64,14 +77,35 @@ def _reported(contest: Contest) -> Entry:
     return max(told, key=lambda entry: float(entry.log_score.nanmean()))
 
 
-def _told(fitted: Fitted, prepared: Prepared, model: Model) -> Fitted:
+def _told(fitted: Fitted, prepared: Prepared, problem: Problem) -> Fitted:
     """Return the fit in the original features."""
     affine = prepared.rows.affine()
-    covariance = fitted.value_covariance
+    if affine is None:
+        raise ValueError(f"{prepared.rows.name} rows have no coefficients of original features.")
+    covariance, log_likelihood = fitted.value_covariance, fitted.log_likelihood
     if covariance is not None:
-        covariance = pulled_back_covariance(covariance, affine, model.n_heads)
-    module = pulled_back(fitted.module, affine)
-    return replace(fitted, module=module, value_covariance=covariance)
+        covariance = pulled_back_covariance(covariance, affine, fitted.module.n_heads)
+    if log_likelihood is not None:
+        log_likelihood = _of_original_rows(log_likelihood, affine, problem)
+    return replace(
+        fitted,
+        module=pulled_back(fitted.module, affine),
+        value_covariance=covariance,
+        log_likelihood=log_likelihood,
+    )
+
+
+def _of_original_rows(log_likelihood: float, affine: AffineMap, problem: Problem) -> float | None:
+    """Return the log-likelihood of rows before an invertible map, else None."""
+    d, mapped = affine.matrix.shape
+    if d != mapped:
+        return None
+
+    def weighted_rows(part: Samples) -> list[Tensor]:
+        return [(part.weights.double() * part.offsets.diff()).sum()]
+
+    (count,) = problem.total(weighted_rows)
+    return log_likelihood + float(count * torch.linalg.slogdet(affine.matrix).logabsdet)
 
 
 def _fits(
@@ -79,7 +113,7 @@ def _fits(
 ) -> list[Fitted]:
     """Fit entries to all samples, those together that can be."""
     found: dict[int, Fitted] = {}
-    same = problem is contest.samples
+    same = problem.n_samples == contest.samples.n_samples and problem.in_memory is not None
     groups: dict[Any, list[Entry]] = {}
     for entry in entries:
         c = entry.contestant

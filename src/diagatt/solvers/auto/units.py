@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -41,14 +42,15 @@ class ResponseUnits:
 
         return problem.changed(change)
 
-    def undone(self, fitted: Fitted) -> Fitted:
-        """Return the fit in the units of y."""
+    def undone(self, fitted: Fitted, total_weight: float) -> Fitted:
+        """Return the fit in the units of y; its modules are changed in place."""
         if self == ResponseUnits():
             return fitted
-        phi = fitted.dispersion
-        single = None if fitted.single is None else self.undone(fitted.single)
-        covariance = fitted.value_covariance
+        covariance, phi = fitted.value_covariance, fitted.dispersion
         log_likelihood = fitted.log_likelihood
+        if log_likelihood is not None:
+            log_likelihood -= total_weight * math.log(self.scale)
+        single = None if fitted.single is None else self.undone(fitted.single, total_weight)
         return replace(
             fitted,
             module=self._undone(fitted.module),

@@ -37,6 +37,9 @@ class Gradient(Solver):
     score_ridge : float
         λ of the penalty ½λσ²Σ‖W_r‖² beside the summed loss; σ² is the variance of y (1 unless
         gaussian).
+    linear_ridge : float, optional
+        η of the penalty ½ησ²‖u‖² of the linear term x·u of affine and contextual scores; by default
+        its entries of W are penalized like the others.
     value_bound, score_bound : float, optional
         The paper's bounded parameter space, ‖V‖_F ≤ R₁ and ‖W_r‖_op ≤ R₂, by projection.
     optimizer : {"auto", "adam", "lbfgs"}
@@ -77,6 +80,7 @@ class Gradient(Solver):
         "rank": optional(count(1)),
         "temperature": positive(),
         "score_ridge": at_least(0),
+        "linear_ridge": optional(at_least(0)),
         "value_bound": optional(positive()),
         "score_bound": optional(positive()),
         "optimizer": one_of(*OPTIMIZERS),
@@ -100,6 +104,7 @@ class Gradient(Solver):
         rank: int | None = None,
         temperature: float = 1.0,
         score_ridge: float = 0.1,
+        linear_ridge: float | None = None,
         value_bound: float | None = None,
         score_bound: float | None = None,
         optimizer: str = "auto",
@@ -119,6 +124,7 @@ class Gradient(Solver):
         self.rank = rank
         self.temperature = temperature
         self.score_ridge = score_ridge
+        self.linear_ridge = linear_ridge
         self.value_bound = value_bound
         self.score_bound = score_bound
         self.optimizer = optimizer

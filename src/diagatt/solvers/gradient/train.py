@@ -1,7 +1,7 @@
 """Empirical risk minimization (equation obj) for any attention module, ours or a user's own.
 
-A subclass of `Training` may put another objective in the place of the risk. Training takes Adam in batches (`adam`) or L-BFGS on all samples, which then solves the convex part
-by Newton's method.
+A subclass of `Training` may put another objective in the place of the risk. Training takes Adam in
+batches (`adam`) or L-BFGS on all samples, which then solves the convex part by Newton's method.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ class Training:
     tolerance: float = 1e-8
     ridge: float = 1.0
     score_ridge: float = 0.1
+    linear_ridge: float | None = None
     row_dropout: float = 0.0
     value_dropout: float = 0.0
     validation_fraction: float = 0.0
@@ -64,13 +65,16 @@ class Training:
 
     def penalty(self, module: AttentionModule, problem: Problem) -> Tensor:
         """Return the ridge on values and, in units of the loss, on scores, per unit of weight."""
-        total = module.penalty(self.ridge, self.score_ridge * problem.scale)
+        ridges = [self.ridge, self.score_ridge * problem.scale]
+        if self.linear_ridge is not None:
+            ridges.append(self.linear_ridge * problem.scale)
+        total = module.penalty(*ridges)
         return total / problem.total_weight
 
     @property
     def penalizes(self) -> bool:
         """Whether there is a penalty."""
-        return bool(self.ridge or self.score_ridge)
+        return bool(self.ridge or self.score_ridge or self.linear_ridge)
 
     @torch.no_grad()
     def change_unit(self, module: AttentionModule, unit: float) -> None:
