@@ -25,12 +25,15 @@ from typing import Any, ClassVar, NamedTuple, Self
 import torch
 from torch import Tensor, nn
 
-# Dimensions that the scores of a contestant see at most, and the variance that is kept.
-MOST_DIMENSIONS, KEPT_VARIANCE = 60, 0.995
+# Dimensions that scores see at most, of affine maps and of others, and the variance that is kept.
+MOST_DIMENSIONS, MOST_BENT, KEPT_VARIANCE = 60, 40, 0.995
 # A feature varies if its spread exceeds rounding: so many units of it in its largest entry.
 LEAST_SPREAD = 16
 # Standard deviations beyond which "squares" clips, and quantiles that "ranks" keeps.
 CLIPPED_AT, KNOTS, LEAST_LEVEL = 3.0, 200, 0.002
+
+# Ratio of scales, and correlation with normal scores, from which maps are taken to be the same.
+SAME_SCALE, SAME_SHAPE = 1.25, 0.99
 
 ROW_MAPS: dict[str, type[RowMap]] = {}
 
@@ -50,15 +53,15 @@ class RowMap(nn.Module):
     """
 
     name: ClassVar[str]
+    #: Dimensions of mapped rows at most.
+    most: ClassVar[int] = MOST_DIMENSIONS
 
     def __init_subclass__(cls) -> None:
         """Register the map by its name."""
         ROW_MAPS[cls.name] = cls
 
     @classmethod
-    def fitted_to(
-        cls, values: Tensor, weights: Tensor | None = None, most: int = MOST_DIMENSIONS
-    ) -> Self:
+    def fitted_to(cls, values: Tensor, weights: Tensor | None = None) -> Self:
         """Fit the map to rows (N, d).
 
         Parameters
@@ -66,8 +69,6 @@ class RowMap(nn.Module):
         values : tensor of shape (N, d)
         weights : tensor of shape (N,), optional
             Of the rows; a row of weight 2 counts as two.
-        most : int
-            Dimensions that are kept at most.
         """
         made = cls()
         made.n_features = values.shape[1]
@@ -84,7 +85,7 @@ class RowMap(nn.Module):
         made.register_buffer("shift", mean[varies])
         made.register_buffer("scale", _positive(spread[varies]))
         made._fit(x, w)
-        made._fit_subspace(made._transformed(x), w, most)
+        made._fit_subspace(made._transformed(x), w)
         return made
 
     @classmethod
@@ -118,16 +119,16 @@ class RowMap(nn.Module):
         """Return varying features, (N, k) in float64, transformed."""
         return (x - self.shift) / self.scale
 
-    def _fit_subspace(self, x: Tensor, weights: Tensor, most: int) -> None:
+    def _fit_subspace(self, x: Tensor, weights: Tensor) -> None:
         """Keep the leading principal directions, scaled to a mean variance of one."""
-        if x.shape[1] <= most:
+        if x.shape[1] <= self.most:
             return
         centre = weights @ x
         weighted = weights.sqrt()[:, None] * (x - centre)
         _, S, Vh = torch.linalg.svd(_reduced(weighted), full_matrices=False)
         variance = S.square()
         shares = variance.cumsum(0) / variance.sum()
-        kept = min(most, int((shares < KEPT_VARIANCE).sum()) + 1)
+        kept = min(self.most, int((shares < KEPT_VARIANCE).sum()) + 1)
         scale = _positive(variance[:kept].mean().sqrt())
         self.register_buffer("centre", centre)
         self.register_buffer("directions", _signed(Vh[:kept].T) / scale)
@@ -171,7 +172,7 @@ class Scaled(Unit):
         self.scale = _positive((weights @ x.square()).sqrt())
         self.shift = torch.zeros_like(self.shift)
 
-    def _fit_subspace(self, x: Tensor, weights: Tensor, most: int) -> None:
+    def _fit_subspace(self, x: Tensor, weights: Tensor) -> None:
         """Keep all dimensions: principal directions pass through the mean, not the origin."""
 
 
@@ -181,9 +182,7 @@ class Given(Unit):
     name = "given"
 
     @classmethod
-    def fitted_to(
-        cls, values: Tensor, weights: Tensor | None = None, most: int = MOST_DIMENSIONS
-    ) -> Self:
+    def fitted_to(cls, values: Tensor, weights: Tensor | None = None) -> Self:
         """Return the identity of rows of this width."""
         d = values.shape[1]
         like = {"dtype": torch.float64, "device": values.device}
@@ -209,6 +208,7 @@ class Ranks(RowMap):
     """Normal scores: Φ⁻¹ of the share of training rows below, feature by feature."""
 
     name = "ranks"
+    most = MOST_BENT
 
     def _fit(self, x: Tensor, weights: Tensor) -> None:
         order = x.argsort(dim=0, stable=True)  # (N, k)
@@ -229,11 +229,32 @@ class Squares(RowMap):
     """Clipped features of unit variance with their squares: scores may be ring-shaped."""
 
     name = "squares"
+    most = MOST_BENT
     _width = 2
 
     def _transformed(self, x: Tensor) -> Tensor:
         u = super()._transformed(x).clamp(-CLIPPED_AT, CLIPPED_AT)
         return torch.cat([u, (u.square() - 1) / math.sqrt(2)], dim=1)
+
+
+def distinct_maps(values: Tensor, weights: Tensor) -> list[str]:
+    """Return the names of the maps that differ on these rows, "unit" always among them.
+
+    One scale for all is as good as one each if features vary alike, and normal scores are as good
+    as the features if those are normal.
+    """
+    unit, ranks = Unit.fitted_to(values, weights), Ranks.fitted_to(values, weights)
+    found = ["unit"]
+    if float(unit.scale.max() / unit.scale.min()) > SAME_SCALE:
+        found.insert(0, "common")
+    x = values.index_select(1, unit.columns).double()
+    w = weights.double()[:, None] / weights.sum()
+    u, r = unit._transformed(x), ranks._transformed(x)
+    r = r - (w * r).sum(dim=0)
+    agreement = (w * u * r).sum(dim=0) / (w * r.square()).sum(dim=0).sqrt()
+    if float(agreement.min()) < SAME_SHAPE:
+        found.append("ranks")
+    return [*found, "squares"]
 
 
 def _levels(x: Tensor, knots: Tensor) -> Tensor:

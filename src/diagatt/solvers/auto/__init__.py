@@ -12,6 +12,8 @@ import torch
 
 from diagatt.parameters import Rule, count, one_of, optional
 from diagatt.progress import progress_bar
+from diagatt.rowmaps import distinct_maps
+from diagatt.segments import spread
 from diagatt.solvers.auto.combine import Verdict, judge
 from diagatt.solvers.auto.contest import Contest, Entry
 from diagatt.solvers.auto.contestants import (
@@ -37,6 +39,8 @@ logger = logging.getLogger(__name__)
 # The contest takes at most the first count of samples, and as many as have about so many rows, but
 # never fewer than the last count.
 ALL_SAMPLES, CONTEST_ROWS, LEAST_SAMPLES = 2000, 50_000, 500
+# Standard errors by which features of whole samples must help to be used beside attention.
+CLEAR_GAIN = 2.0
 # Rows times squared features up to which the contest computes in float64.
 EXACT_SIZE = 2_000_000
 
@@ -134,7 +138,8 @@ class Auto(Solver):
         if not model.is_plain:
             contest.enter(solver_contestants(model, family))
             return
-        maps = ["common", "unit", "ranks", "squares"]
+        part = contest.samples
+        maps = distinct_maps(part.values, spread(part.weights, part.offsets))
         contest.enter(c for rows in maps for c in uniform_contestants(rows))
         extra = _helpful_features(contest)
         attending = [c for rows in maps for c in attention_contestants(rows, family)]
@@ -166,7 +171,7 @@ def _helpful_features(contest: Contest) -> Contestant | None:
     ]
     best = contest.leader(contest.enter(tried))
     gain, error = contest.gap(best, plain)
-    return best.contestant if gain > error else None
+    return best.contestant if gain > CLEAR_GAIN * error else None
 
 
 def _contest_part(problem: Problem, seed: int) -> Samples:

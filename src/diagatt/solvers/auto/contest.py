@@ -130,6 +130,8 @@ class Contest:
         ]
         self.entries += new
         stages = [[0], [1], list(range(2, self.n_folds))]
+        if not any(entry.contestant.attends for entry in new):
+            stages = [list(range(self.n_folds))]  # cheap: all at once
         for stage, folds in enumerate(stages):
             folds = [fold for fold in folds if fold < self.n_folds]
             if not folds:
@@ -225,7 +227,7 @@ class Contest:
 def batch_key(contestant: Contestant) -> tuple:
     """Return what contestants that are fitted together have in common."""
     linear = contestant.penalties is not None and contestant.penalties.quadratic == LINEAR
-    return (contestant.rows, contestant.features, contestant.readout, linear)
+    return (contestant.rows, contestant.features, contestant.attends, linear)
 
 
 def fit_contestants(
@@ -245,10 +247,9 @@ def fit_contestants(
     penalties = [c.penalties for c in contestants if c.penalties is not None]
     scaled = [p._replace(value=p.value * model.ridge) for p in penalties]
     free = samples.n_covariates - len(prepared.features.shift)
-    many = ManyFits(prepared.shared, scaled, weights, first.readout, free)
-    theta = many.fit()
-    found = zip(contestants, theta, many.dispersions(theta), strict=True)
-    return [Fitted(many.module(line), c.as_solver(), [[]], dispersion=phi) for c, line, phi in found]
+    many = ManyFits(prepared.shared, scaled, weights, [c.readout for c in contestants], free)
+    found = zip(contestants, many.fitted(many.fit()), strict=True)
+    return [Fitted(module, c.as_solver(), [[]], dispersion=phi) for c, (module, phi) in found]
 
 
 def _counted(samples: Samples, weights: Tensor) -> Samples:

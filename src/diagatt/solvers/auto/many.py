@@ -31,7 +31,7 @@ from diagatt.solvers.problem import Samples
 
 # Steps at most, and the share of the objective below which a gain ends a fit.
 MOST_STEPS, TOLERANCE = 60, 1e-5
-GLM_STEPS, GLM_TOLERANCE = 200, 1e-8
+GLM_STEPS, GLM_TOLERANCE, START_TOLERANCE = 200, 1e-7, 1e-4
 # Lower bound of φ of a mixture, as a share of the variance of y.
 LEAST_DISPERSION = 0.01
 # Entries of score features that are kept in memory, and rows per block where they are not.
@@ -104,7 +104,8 @@ class ManyFits:
     penalties : sequence of M Penalties
         All with a quadratic score, or all without.
     weights : tensor of shape (n, M)
-    readout : {"pooled", "mixture", "uniform"}
+    readouts : sequence of M of {"pooled", "mixture", "uniform"}
+        "uniform" for all of them, or for none.
     n_free : int
         How many leading covariates are not penalized.
     """
@@ -112,8 +113,19 @@ class ManyFits:
     shared: SharedRows
     penalties: Sequence[Penalties]
     weights: Tensor
-    readout: str
+    readouts: Sequence[str]
     n_free: int = 0
+
+    @property
+    def attends(self) -> bool:
+        """Whether the fits have scores."""
+        return self.readouts[0] != "uniform"
+
+    @cached_property
+    def _mixes(self) -> Tensor:  # (M,)
+        """Which fits are mixtures over rows."""
+        mixes = [readout == "mixture" for readout in self.readouts]
+        return torch.tensor(mixes, device=self.weights.device)
 
     @property
     def samples(self) -> Samples:
@@ -124,7 +136,7 @@ class ManyFits:
     def n_score_parameters(self) -> int:
         """Count of parameters of a score, Q."""
         d = self.samples.n_features
-        if self.readout == "uniform":
+        if not self.attends:
             return 0
         return score_width(d) if self._is_quadratic else d
 
@@ -134,7 +146,8 @@ class ManyFits:
 
     @property
     def _has_dispersion(self) -> bool:
-        return self.readout == "mixture" and self.samples.family.has_dispersion
+        """Whether there is a column of log φ, which only mixtures use."""
+        return self.attends and self.samples.family.has_dispersion
 
     @cached_property
     def _ridges(self) -> Tensor:  # (M, P)
@@ -153,11 +166,12 @@ class ManyFits:
 
     def fit(self) -> Tensor:
         """Return the parameters of all fits, (M, P): scores from 0, values from the pooled GLM."""
-        effects = self if self.readout == "uniform" else self._of_mean_rows()
+        effects = self._of_mean_rows() if self.attends else self
         zero = torch.zeros_like(effects._ridges)
         zero[:, self._intercepts(0)] = self._null_predictor()
-        glm = minimize_many(effects._objective, zero, GLM_STEPS, GLM_TOLERANCE)
-        if self.readout == "uniform":
+        tolerance = START_TOLERANCE if self.attends else GLM_TOLERANCE
+        glm = minimize_many(effects._objective, zero, GLM_STEPS, tolerance)
+        if not self.attends:
             return glm
         start = torch.zeros_like(self._ridges)
         Q = self.n_score_parameters
@@ -168,7 +182,7 @@ class ManyFits:
 
     def _of_mean_rows(self) -> ManyFits:
         same = (self.shared, self.penalties, self.weights)
-        return ManyFits(*same, readout="uniform", n_free=self.n_free)
+        return ManyFits(*same, ["uniform"] * len(self.penalties), self.n_free)
 
     def _intercepts(self, n_scores: int) -> slice:
         first = n_scores + self.samples.n_features * self.samples.n_outputs
@@ -188,20 +202,27 @@ class ManyFits:
     def _objective(self, theta: Tensor, which: Tensor) -> tuple[Tensor, Tensor]:
         parts = _Parts.of(self, theta)
         weights, ridges = self.weights[:, which], self._ridges[which]
-        loss = _LOSSES[self.readout](self, parts, weights)
+        if self.attends:
+            loss = _attention_loss(self, parts, weights, self._mixes[which])
+        else:
+            loss = _uniform_loss(self, parts, weights)
         penalty = 0.5 * (ridges * theta.square()).sum(dim=1)
         return loss.total.double() + penalty, loss.slope.double() + ridges * theta
 
     # ------------------------------------------------------------------ reading
 
-    def dispersions(self, theta: Tensor) -> list[float | None]:
-        """Return φ of every fit, where the readout has one."""
-        if not self._has_dispersion:
-            return [None] * len(theta)
-        return theta[:, -1].clamp(min=math.log(LEAST_DISPERSION)).exp().tolist()
+    def fitted(self, theta: Tensor) -> list[tuple[DiagonalAttention, float | None]]:
+        """Return every fit with its φ, where it is a mixture that has one."""
+        found = []
+        for line, readout in zip(theta, self.readouts, strict=True):
+            phi = None
+            if self._has_dispersion and readout == "mixture":
+                phi = max(math.exp(float(line[-1])), LEAST_DISPERSION)
+            found.append((self._module(line, readout), phi))
+        return found
 
     @torch.no_grad()
-    def module(self, theta: Tensor) -> DiagonalAttention:
+    def _module(self, theta: Tensor, readout: str) -> DiagonalAttention:
         """Return one fit, (P,), as diagonalized attention of affine scores."""
         d, K, q = self.samples.n_features, self.samples.n_outputs, self.samples.n_covariates
         Q = self.n_score_parameters
@@ -212,12 +233,11 @@ class ManyFits:
             query_key[0, :d, :d] = symmetric_matrix(theta[: Q - d], d)
         rest = theta[Q:].split([d * K, K, q * K] + [1] * self._has_dispersion)
         value, intercept, covariate = rest[0].reshape(1, d, K), rest[1], rest[2].reshape(q, K)
-        readout = "mixture" if self.readout == "mixture" else "pooled"
         return DiagonalAttention.with_parameters(
             *(query_key, None, value, intercept, covariate),
             score_form="affine",
             coupling="distinct",
-            readout=readout,
+            readout="mixture" if readout == "mixture" else "pooled",
             family=self.samples.family.name,
         ).to(self.samples.device, self.samples.dtype)
 
@@ -332,40 +352,84 @@ def _uniform_loss(fits: ManyFits, parts: _Parts, weights: Tensor) -> _Loss:
     return _Loss((weights * losses).sum(dim=0), torch.cat(parts._slope(rows, slopes, slopes), 1))
 
 
-def _pooled_loss(fits: ManyFits, parts: _Parts, weights: Tensor) -> _Loss:
-    kappa, effects = parts.attention(), parts.effects()
+class _Slopes(NamedTuple):
+    """Losses of fits, and their slopes in what parameters enter through."""
+
+    total: Tensor  # (M,)
+    of_scores: Tensor  # (N, M)
+    of_rows: Tensor  # (N, M, K)
+    of_shared: Tensor  # (n, M, K)
+    of_log_phi: Tensor  # (M,)
+
+
+def _attention_loss(fits: ManyFits, parts: _Parts, weights: Tensor, mixes: Tensor) -> _Loss:
+    """Score all fits in one product, then let each kind of readout judge its own."""
+    given = (parts.attention(), parts.effects(), parts.shared, weights, parts.log_phi)
+    if not bool(mixes.any()):
+        found = _pooled_slopes(fits, *given)
+    elif bool(mixes.all()):
+        found = _mixture_slopes(fits, *given)
+    else:
+        own = [tuple(_columns(tensor, which) for tensor in given) for which in (~mixes, mixes)]
+        pooled, mixed = _pooled_slopes(fits, *own[0]), _mixture_slopes(fits, *own[1])
+        back = torch.cat([torch.nonzero(~mixes), torch.nonzero(mixes)])[:, 0].argsort()
+        both = (torch.cat(pair, dim=int(pair[0].ndim > 1)) for pair in zip(pooled, mixed))
+        found = _Slopes(*(_columns(tensor, back) for tensor in both))
+    slope = parts.slope(found.of_scores, found.of_rows, found.of_shared)
+    if fits._has_dispersion:
+        slope = torch.cat([slope, found.of_log_phi[:, None]], dim=1)
+    return _Loss(found.total, slope)
+
+
+def _columns(tensor: Tensor, which: Tensor) -> Tensor:
+    """Take some fits: their axis is the second, or the only one."""
+    return tensor[:, which] if tensor.ndim > 1 else tensor[which]
+
+
+def _pooled_slopes(
+    fits: ManyFits,
+    kappa: Tensor,
+    effects: Tensor,
+    shared: Tensor,
+    weights: Tensor,
+    log_phi: Tensor,
+) -> _Slopes:
     offsets, sample = fits.samples.offsets, fits.shared.sample
     pooled = segment_sum(kappa[:, :, None] * effects, offsets)  # (n, M, K)
-    losses, slopes = _family_terms(fits, fits.samples.y, pooled + parts.shared)
+    losses, slopes = _family_terms(fits, fits.samples.y, pooled + shared)
     slopes = weights[:, :, None] * slopes
     of_rows = kappa[:, :, None] * slopes[sample]
     of_scores = (of_rows * (effects - pooled[sample])).sum(dim=2)
-    return _Loss((weights * losses).sum(dim=0), parts.slope(of_scores, of_rows, slopes))
+    total = (weights * losses).sum(dim=0)
+    return _Slopes(total, of_scores, of_rows, slopes, torch.zeros_like(total))
 
 
-def _mixture_loss(fits: ManyFits, parts: _Parts, weights: Tensor) -> _Loss:
-    kappa = parts.attention()
+def _mixture_slopes(
+    fits: ManyFits,
+    kappa: Tensor,
+    effects: Tensor,
+    shared: Tensor,
+    weights: Tensor,
+    log_phi: Tensor,
+) -> _Slopes:
     offsets, sample = fits.samples.offsets, fits.shared.sample
-    z = parts.effects() + parts.shared[sample]
-    losses, slopes = _family_terms(fits, fits.samples.y[sample], z)
-    precision = torch.exp(-parts.log_phi)
+    losses, slopes = _family_terms(fits, fits.samples.y[sample], effects + shared[sample])
+    precision = torch.exp(-log_phi)
     joint = kappa.clamp(min=1e-35).log() - precision * losses  # (N, M)
     peak = segment_max(joint, offsets)
     evidence = peak + segment_sum((joint - peak[sample]).clamp(min=-80.0).exp(), offsets).log()
     responsible = (joint - evidence[sample]).exp()
     rows_weights = weights[sample]
     of_rows = (rows_weights * responsible * precision)[:, :, None] * slopes
-    of_shared = segment_sum(of_rows, offsets)
-    slope = parts.slope(rows_weights * (kappa - responsible), of_rows, of_shared)
     # A density of scale φ has −½ log φ in its logarithm; constants are left out.
-    total = (weights * (0.5 * parts.log_phi - evidence)).sum(dim=0)
-    if fits._has_dispersion:
-        misfit = (rows_weights * responsible * precision * losses).sum(dim=0)
-        of_log_phi = 0.5 * weights.sum(dim=0) - misfit
-        floor = parts.log_phi <= math.log(LEAST_DISPERSION)
-        of_log_phi = torch.where(floor, of_log_phi.clamp(max=0.0), of_log_phi)
-        slope = torch.cat([slope, of_log_phi[:, None]], dim=1)
-    return _Loss(total, slope)
-
-
-_LOSSES = {"uniform": _uniform_loss, "pooled": _pooled_loss, "mixture": _mixture_loss}
+    total = (weights * (0.5 * log_phi - evidence)).sum(dim=0)
+    misfit = (rows_weights * responsible * precision * losses).sum(dim=0)
+    of_log_phi = 0.5 * weights.sum(dim=0) - misfit
+    floor = log_phi <= math.log(LEAST_DISPERSION)
+    return _Slopes(
+        total,
+        rows_weights * (kappa - responsible),
+        of_rows,
+        segment_sum(of_rows, offsets),
+        torch.where(floor, of_log_phi.clamp(max=0.0), of_log_phi),
+    )
