@@ -103,14 +103,14 @@ class RowMap(nn.Module):
         """Count of dimensions of mapped rows, d'."""
         if self._is_projected:
             return self.directions.shape[1]
-        return self._width * len(self.columns)
+        return self.width * len(self.columns)
 
     @property
     def _is_projected(self) -> bool:
         return "directions" in self._buffers
 
     #: Columns of transformed rows per varying feature.
-    _width: ClassVar[int] = 1
+    width: ClassVar[int] = 1
 
     def _fit(self, x: Tensor, weights: Tensor) -> None:
         """Learn more than shift and scale of the varying features; weights sum to one."""
@@ -230,7 +230,7 @@ class Squares(RowMap):
 
     name = "squares"
     most = MOST_BENT
-    _width = 2
+    width = 2
 
     def _transformed(self, x: Tensor) -> Tensor:
         u = super()._transformed(x).clamp(-CLIPPED_AT, CLIPPED_AT)

@@ -18,7 +18,6 @@ from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.samplefeatures import SampleFeatures
 from diagatt.families import Family
 from diagatt.rowmaps import RowMap
-from diagatt.segments import spread
 
 # Probabilities closer to 0 or 1 have no finite predictor.
 LEAST_PROBABILITY = 1e-12
@@ -76,9 +75,6 @@ class Blend(nn.Module):
     family : Family
     """
 
-    groups = 1
-    temperature = 1.0
-
     def __init__(self, members: Sequence[Member], family: Family) -> None:
         super().__init__()
         self.members = nn.ModuleList(members)
@@ -107,22 +103,26 @@ class Blend(nn.Module):
             mean = mean.clamp(LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
         return self.family.link(mean).to(values.dtype)
 
+    @property
+    def votes(self) -> list[float]:
+        """Shares of the members that attend; of all members if none does."""
+        shares = [member.vote for member in self.members]
+        total = sum(shares)
+        return [s / total for s in shares if s > 0] or [1 / len(shares)] * len(shares)
+
+    def _voters(self) -> list[Member]:
+        return [member for member in self.members if member.vote > 0] or list(self.members)
+
+    def weights_of_voters(self, values: Tensor, offsets: Tensor) -> Tensor:
+        """Return the attention weights of every member that has a vote, (N, M·R)."""
+        return torch.cat([voter.weights(values, offsets) for voter in self._voters()], dim=1)
+
     def attention(self, values: Tensor, offsets: Tensor) -> Tensor:
         """Return the members' attention weights, averaged, (N, R)."""
-        total = values.new_zeros(len(values), self.n_heads)
-        votes = 0.0
-        for member in self.members:
-            if member.vote > 0:
-                total += member.vote * member.weights(values, offsets)
-                votes += member.vote
-        if votes == 0:
-            return (1 / spread(offsets.diff(), offsets))[:, None].to(values).expand_as(total)
-        return total / votes
+        pairs = zip(self.votes, self._voters(), strict=True)
+        return sum(vote * voter.weights(values, offsets) for vote, voter in pairs)
 
     def scores(self, values: Tensor, offsets: Tensor) -> Tensor:
         """Return the members' scores, averaged, (N, R)."""
-        total = values.new_zeros(len(values), self.n_heads)
-        for member in self.members:
-            if member.vote > 0:
-                total += member.vote * member.scores(values, offsets)
-        return total
+        pairs = zip(self.votes, self._voters(), strict=True)
+        return sum(vote * voter.scores(values, offsets) for vote, voter in pairs)

@@ -18,15 +18,14 @@ class NoRowOfInterestWarning(UserWarning):
     """The fitted attention does not single out rows."""
 
 
-def warn_if_uniform(unevenness: list[float], stacklevel: int) -> None:
-    """Warn if no head of a fit singles out rows."""
-    if unevenness and max(unevenness) < LEAST_UNEVENNESS:
-        warnings.warn(
-            "attention is near uniform: no row of interest was found, and the prediction is "
-            "close to a regression on mean rows. Do not read locate() as an answer.",
-            NoRowOfInterestWarning,
-            stacklevel=stacklevel + 1,
-        )
+def warn_of_no_row(stacklevel: int) -> None:
+    """Warn that a fit singles out no row."""
+    warnings.warn(
+        "no row of interest was found: attention predicts no better than a regression on mean "
+        "rows. Do not read locate() as an answer.",
+        NoRowOfInterestWarning,
+        stacklevel=stacklevel + 1,
+    )
 
 
 @dataclass(frozen=True)

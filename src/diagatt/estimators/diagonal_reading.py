@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import os
+from collections.abc import Mapping, Sequence
+from copy import copy
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -11,16 +14,21 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from torch import Tensor
 
 from diagatt import attributes, coerce, parameters
+from diagatt.attention.blend import Blend
 from diagatt.attention.coupling import COUPLINGS, best_rows, least_rows
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.mixture import READOUTS
-from diagatt.certainty import Certainty, Summary
+from diagatt.certainty import Certainty, ContestReport, Summary
 from diagatt.certainty.summary import coefficient
 from diagatt.estimators.base import RowsEstimator
+from diagatt.estimators.members import StoredMember, blend_of
 from diagatt.estimators.stored import by_shard
+from diagatt.modelfile import ModelFileError
+from diagatt.persistence import from_document, refusal, to_document
 from diagatt.ragged import RaggedRows
 from diagatt.scores import SCORE_FORMS, get_score_form
 from diagatt.segments import map_blocks, segment_sum, weighted_pool
+from diagatt.solvers.checkpoint import with_prefix
 from diagatt.stores import RowStore
 
 
@@ -43,14 +51,21 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         "solver_": attributes.text(),
         "log_likelihood_": parameters.optional(attributes.number()),
         "unevenness_": attributes.list_of(attributes.number()),
-        **dict.fromkeys(("history_", "selection_", "criteria_"), attributes.report()),
+        **dict.fromkeys(
+            ("history_", "selection_", "criteria_", "contest_"), attributes.report()
+        ),
+        "has_row_of_interest_": parameters.optional(parameters.boolean()),
+        "described_": attributes.text(),
         "communication_": attributes.counts("processes", "reductions", "bytes", "sample_bytes"),
     }
-    # A score or an effect is finite only if all entries of its row are: those are looked at.
-    _looks_at_every_entry = False
     query_: np.ndarray  # (M·R, D, q), or W itself, (M·R, D, D)
     key_: np.ndarray | None  # (M·R, D, q), or None
     readout_: str = "pooled"  # what files mean that were written before there was a choice
+    members_: Sequence[StoredMember] = ()
+    contest_: Sequence[dict] = ()
+    has_row_of_interest_: bool | None = None
+    described_: str = ""
+    further_entries: ClassVar[tuple[str, ...]] = ("members",)
 
     def _validate_rows(self, X: Any, *, reset: bool) -> RaggedRows:
         rows = super()._validate_rows(X, reset=reset)
@@ -83,9 +98,20 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
     def query_key_(self, W: np.ndarray) -> None:
         self.query_, self.key_ = W, None
 
-    def to_module(self) -> DiagonalAttention:
-        """Return the fitted model as a torch module (M·R heads if M restarts were averaged)."""
+    def to_module(self) -> DiagonalAttention | Blend:
+        """Return the fitted model as a torch module: one attention, or a blend of several.
+
+        M averaged restarts are M·R heads of one attention.
+        """
         check_is_fitted(self)
+        if self.members_:
+            family = self._fitted_family()[0]
+            how = {"score_form": self.score_form_, "coupling": self.coupling_}
+            return blend_of(self.members_, self.n_features_in_, family, **how)
+        return self._reported_module()
+
+    def _reported_module(self) -> DiagonalAttention:
+        """Return the fit that `query_key_`, `value_` and `intercept_` are about, as a module."""
         heads, d = len(self.value_), self.value_.shape[-1]
         K = np.size(self.intercept_)
         query, *effects = (
@@ -113,11 +139,16 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
     def _dtype(self) -> torch.dtype:
         return torch.from_numpy(self.value_).dtype
 
-    def _packed(self, X: Any) -> tuple[RaggedRows, DiagonalAttention, Tensor, Tensor]:
+    @property
+    def _looks_at_every_entry(self) -> bool:  # type: ignore[override]
+        """Whether NaN and infinity must be searched: row maps may hide what a score would show."""
+        return bool(self.members_)
+
+    def _packed(self, X: Any) -> tuple[RaggedRows, Any, Tensor, Tensor]:
         """Return checked samples, the module, and the samples' packed rows with offsets."""
         check_is_fitted(self)
         rows, module = self._validate_rows(X, reset=False), self.to_module().to(self.device)
-        return rows, module, *rows.to_torch(self.device, module.value.dtype)
+        return rows, module, *rows.to_torch(self.device, self._dtype)
 
     @by_shard
     @torch.no_grad()
@@ -129,30 +160,46 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         return z.cpu().numpy()
 
     @torch.no_grad()
-    def _attention(self, X: Any) -> tuple[RaggedRows, Tensor, Tensor, Tensor]:
-        """Return samples, weights of every restart (N, M, R), and packed rows with offsets."""
+    def _attention(self, X: Any) -> tuple[RaggedRows, Tensor, Tensor, Tensor, Tensor]:
+        """Return samples, weights of every restart or member (N, M, R), their shares (M,), rows.
+
+        The packed rows come with their offsets.
+        """
         rows, module, values, offsets = self._packed(X)
-        scores = map_blocks(module.scores, values, offsets)
-        _refuse_nonfinite(scores, rows)
-        kappa = map_blocks(module.weights, scores, offsets)
-        return rows, kappa.reshape(len(values), self.n_restarts_, self.n_heads_), values, offsets
+        if isinstance(module, Blend):
+            kappa = map_blocks(module.weights_of_voters, values, offsets)
+            shares = values.new_tensor(module.votes)
+        else:
+            scores = map_blocks(module.scores, values, offsets)
+            _refuse_nonfinite(scores, rows)
+            kappa = map_blocks(module.weights, scores, offsets)
+            shares = values.new_full((self.n_restarts_,), 1 / self.n_restarts_)
+        return rows, kappa.reshape(len(values), len(shares), -1), shares, values, offsets
+
+    def _mean_attention(self, X: Any) -> tuple[RaggedRows, Tensor, Tensor, Tensor]:
+        """Return samples, attention weights (N, R), and packed rows with offsets."""
+        rows, kappa, shares, values, offsets = self._attention(X)
+        return rows, torch.einsum("jmr,m->jr", kappa, shares), values, offsets
 
     @torch.no_grad()
     def _scores(self, X: Any) -> tuple[RaggedRows, Tensor, Tensor]:
-        """Return samples, scores ψ/τ of every restart (N, M, R), and offsets."""
+        """Return samples, scores ψ/τ, means over restarts or members, (N, R), and offsets."""
         rows, module, values, offsets = self._packed(X)
-        scores = map_blocks(module.scores, values, offsets) / self.temperature_
+        scores = map_blocks(module.scores, values, offsets)
         _refuse_nonfinite(scores, rows)
-        return rows, scores.reshape(len(values), self.n_restarts_, self.n_heads_), offsets
+        if not isinstance(module, Blend):
+            scores = scores.reshape(len(values), self.n_restarts_, -1).mean(dim=1)
+            scores = scores / self.temperature_
+        return rows, scores, offsets
 
     @by_shard
     def scores(self, X: Any) -> list[np.ndarray]:
         """Return the scores ψ/τ behind the attention, one ``(p_i, n_heads)`` array per sample.
 
-        With several restarts, these are means over restarts.
+        With several restarts or members, these are means.
         """
         rows, scores, _ = self._scores(X)
-        return _per_sample(scores.mean(dim=1), rows)
+        return _per_sample(scores, rows)
 
     @by_shard
     def attention(self, X: Any) -> list[np.ndarray]:
@@ -165,10 +212,10 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         Returns
         -------
         list of arrays of shape (p_i, n_heads)
-            Columns sum to 1. With several restarts, these are means over restarts.
+            Columns sum to 1. With several restarts or members, these are means.
         """
-        rows, kappa, _, _ = self._attention(X)
-        return _per_sample(kappa.mean(dim=1), rows)
+        rows, kappa, _, _ = self._mean_attention(X)
+        return _per_sample(kappa, rows)
 
     @by_shard
     def locate(self, X: Any) -> np.ndarray:
@@ -183,17 +230,17 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
             Row indices within each sample, from 0.
         """
         check_is_fitted(self)
-        if self.n_restarts_ == 1 and least_rows(self.coupling_, self.n_heads_) == 1:
+        alone = self.n_restarts_ == 1 and len(self.members_) <= 1
+        if alone and least_rows(self.coupling_, self.n_heads_) == 1:
             _, scores, offsets = self._scores(X)  # the softmax keeps their order
-            return best_rows(scores[:, 0], offsets, self.coupling_).cpu().numpy()
-        _, kappa, _, offsets = self._attention(X)
-        return best_rows(kappa.mean(dim=1), offsets, self.coupling_).cpu().numpy()
+            return best_rows(scores, offsets, self.coupling_).cpu().numpy()
+        _, kappa, _, offsets = self._mean_attention(X)
+        return best_rows(kappa, offsets, self.coupling_).cpu().numpy()
 
     @by_shard
     def certainty(self, X: Any) -> Certainty:
         """Return rows of interest with their posterior and entropy, and which are ambiguous."""
-        _, kappa, _, offsets = self._attention(X)
-        kappa = kappa.mean(dim=1)  # (N, R)
+        _, kappa, _, offsets = self._mean_attention(X)
         rows = best_rows(kappa, offsets, self.coupling_)
         posterior = kappa[offsets[:-1, None] + rows, torch.arange(self.n_heads_)]
         entropy = segment_sum(-torch.special.xlogy(kappa, kappa), offsets)
@@ -226,26 +273,87 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
             "samples": self.n_samples_,
             "family": self._fitted_family()[0].name,
             "solver": self.solver_,
+            **self._blend_facts(),
             "attention (0 uniform, 1 one row)": ", ".join(f"{u:.3f}" for u in self.unevenness_),
         }
         return Summary(type(self).__name__, facts, lines, self.criteria_)
+
+    def _blend_facts(self) -> dict[str, Any]:
+        """Say which of several members the coefficients are about."""
+        if not self.members_:
+            return {}
+        weights = [line["weight"] for line in self.contest_ if line["what"] == self.described_]
+        facts: dict[str, Any] = {"coefficients of": self.described_}
+        if len(self.members_) > 1:
+            facts["weight of it in the blend"] = f"{sum(weights):.2f} of {len(self.members_)} members"
+        facts["row of interest (out of fold)"] = "found" if self.has_row_of_interest_ else "none"
+        return facts
+
+    @property
+    def report_(self) -> ContestReport:
+        """Contestants with their log scores out of fold, best first; print it."""
+        check_is_fitted(self)
+        return ContestReport(list(self.contest_))
+
+    # ------------------------------------------------------------------ files
+
+    def to_document(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Return tensors and JSON document; members have tensors of their own."""
+        check_is_fitted(self)
+        shell = copy(self)
+        shell.__dict__.pop("members_", None)
+        tensors, document = to_document(shell)
+        if self.members_:
+            document["members"] = [member.to_document() for member in self.members_]
+            for k, member in enumerate(self.members_):
+                tensors |= {f"{k}.{name}": array for name, array in member.arrays.items()}
+        return tensors, document
+
+    @classmethod
+    def from_document(
+        cls,
+        tensors: Mapping[str, np.ndarray],
+        document: Mapping[str, Any],
+        path: str | os.PathLike = "the file",
+    ) -> Self:
+        """Return the fitted estimator that `to_document` took apart."""
+        stored = document.get("members", []) if isinstance(document, Mapping) else []
+        if not isinstance(stored, list):
+            raise ModelFileError(f"{path} has no list of the members of its {cls.__name__}.")
+        prefixes = tuple(f"{k}." for k in range(len(stored)))
+        own = {name: t for name, t in tensors.items() if not name.startswith(prefixes)}
+        model = from_document(cls, own, document, path)
+        try:
+            model.members_ = [
+                StoredMember.from_document(member, with_prefix(prefix, tensors))
+                for prefix, member in zip(prefixes, stored, strict=True)
+            ]
+            sizes = (model.n_features_in_, model.n_covariates_, model._fitted_family()[1])
+            for member in model.members_:
+                member.check(*sizes, n_heads=model.n_heads_, score_form=model.score_form_)
+        except attributes.NONSENSE as error:
+            raise refusal(path, cls.__name__, error) from error
+        return model
 
     @by_shard
     def restart_agreement(self, X: Any) -> np.ndarray:
         """Return the share of restarts that point at the row of `locate`, (n_samples, n_heads).
 
-        It is 1 where all restarts agree; low values say how little a row can be trusted.
+        It is 1 where all restarts agree; low values say how little a row can be trusted. Members of
+        a blend count by their votes.
         """
-        _, kappa, _, offsets = self._attention(X)
-        located = best_rows(kappa.mean(dim=1), offsets, self.coupling_)
+        _, kappa, shares, _, offsets = self._attention(X)
+        mean = torch.einsum("jmr,m->jr", kappa, shares)
+        located = best_rows(mean, offsets, self.coupling_)
         votes = [best_rows(part, offsets, self.coupling_) == located for part in kappa.unbind(1)]
-        return torch.stack(votes).double().mean(dim=0).cpu().numpy()
+        agreement = torch.einsum("mnr,m->nr", torch.stack(votes).double(), shares.double())
+        return agreement.clamp(max=1.0).cpu().numpy()
 
     @by_shard
     def transform(self, X: Any) -> np.ndarray:
         """Return the pooled rows Xᵀκ_r of all heads, (n_samples, n_heads · n_features)."""
-        rows, kappa, values, offsets = self._attention(X)
-        pooled = weighted_pool(kappa.mean(dim=1), values, offsets)
+        rows, kappa, values, offsets = self._mean_attention(X)
+        pooled = weighted_pool(kappa, values, offsets)
         return pooled.flatten(1).cpu().numpy().astype(rows.dtype, copy=False)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:

@@ -10,6 +10,7 @@ import torch
 from sklearn.base import BaseEstimator
 from torch import Tensor
 
+from diagatt.attention.blend import Blend
 from diagatt.attention.coupling import least_rows
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.parameters import Rule
@@ -91,6 +92,10 @@ class Fitted:
         Covariance of the estimates of (V, b, γ).
     report : list of dicts
         What was compared on the way: contestants, starts.
+    contest : list of dicts
+        Contestants with their scores out of fold.
+    described : str
+        What tells the reported fit from other contestants.
     single : Fitted, optional
         Of a blend, the one fit whose coefficients are reported, in the original features.
     finds_rows : bool, optional
@@ -99,7 +104,7 @@ class Fitted:
         What this solver accepts to go on from, beside the module.
     """
 
-    module: DiagonalAttention
+    module: DiagonalAttention | Blend
     solver: Solver
     history: list[list[dict[str, float]]]
     n_restarts: int = 1
@@ -108,6 +113,8 @@ class Fitted:
     value_covariance: Tensor | None = None
     report: list[dict[str, Any]] = field(default_factory=list)
     state: Any = None
+    contest: list[dict[str, Any]] = field(default_factory=list)
+    described: str = ""
     single: Fitted | None = None
     finds_rows: bool | None = None
 

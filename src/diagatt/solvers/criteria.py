@@ -70,7 +70,11 @@ def response_bic(fitted: Fitted, problem: Problem) -> float:
 
 
 def information_criteria(fitted: Fitted, problem: Problem) -> dict[str, float]:
-    """Return log-likelihood, AIC and BIC, of rows and responses where rows have a likelihood."""
+    """Return log-likelihood, AIC and BIC, of rows and responses where rows have a likelihood.
+
+    Of a blend they are those of the single fit that is reported.
+    """
+    fitted = fitted.single or fitted
     log_likelihood = fitted.log_likelihood
     if log_likelihood is None:
         log_likelihood = response_log_likelihood(fitted, problem)

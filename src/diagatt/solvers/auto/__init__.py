@@ -127,7 +127,7 @@ class Auto(Solver):
         fitted = refit(
             contest, verdict, scaled, model, seed=seed, checkpoint=checkpoint, verbose=verbose
         )
-        return replace(units.undone(fitted, problem.total_weight), report=lines)
+        return replace(units.undone(fitted, problem.total_weight), contest=lines)
 
     def _run(self, contest: Contest) -> None:
         """Enter the contestants: first those without attention, which say what samples need."""

@@ -59,7 +59,11 @@ def refit(
     for module in (told.module, *(member.attention for member in members)):
         module.to(problem.dtype)  # the maps stay in float64
     return replace(
-        told, module=Blend(members, problem.family), single=told, finds_rows=verdict.finds_rows
+        told,
+        module=Blend(members, problem.family),
+        single=told,
+        described=single.contestant.label,
+        finds_rows=verdict.finds_rows,
     )
 
 

@@ -1,0 +1,154 @@
+"""Members of a fitted blend as plain arrays and words, as the model file keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import torch
+
+from diagatt.attention.blend import Blend, Member
+from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.attention.mixture import READOUTS
+from diagatt.attention.samplefeatures import FEATURES, SampleFeatures
+from diagatt.families import Family
+from diagatt.parameters import shown
+from diagatt.rowmaps import ROW_MAPS
+from diagatt.scores import get_score_form
+
+# Arrays of a row map; the last three only some have.
+_OF_ROWS = ("columns", "shift", "scale", "knots", "centre", "directions")
+_OF_FEATURES = ("feature_shift", "feature_scale")
+_OF_ATTENTION = ("query", "value", "intercept", "covariate")
+
+
+@dataclass(frozen=True)
+class StoredMember:
+    """One member of a blend.
+
+    Attributes
+    ----------
+    rows : str
+        Name of its row map.
+    readout : {"pooled", "mixture"}
+    features : tuple of str
+        Features of whole samples.
+    weight, vote : float
+        Share in predictions and in the attention.
+    arrays : dict
+        Of the row map, of the features, and of the attention (W, V, b and γ of mapped rows).
+    """
+
+    rows: str
+    readout: str
+    features: tuple[str, ...]
+    weight: float
+    vote: float
+    arrays: dict[str, np.ndarray]
+
+    @classmethod
+    def of(cls, member: Member) -> Self:
+        """Take a member apart."""
+        attention = member.attention
+        tensors = {name: t for name, t in member.rows._buffers.items() if t is not None}
+        tensors |= {"feature_shift": member.features.shift, "feature_scale": member.features.scale}
+        tensors |= {
+            "query": attention.query_key.matrix(),
+            "value": attention.value,
+            "intercept": attention.intercept,
+            "covariate": attention.covariate,
+        }
+        arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
+        words = (member.rows.name, attention.readout, member.features.kinds)
+        return cls(*words, member.weight, member.vote, arrays)
+
+    def member(self, n_features: int, family: Family, **how: Any) -> Member:
+        """Put the member together; `how` says what all attentions of the blend have in common."""
+        arrays = {name: torch.from_numpy(array) for name, array in self.arrays.items()}
+        rows = ROW_MAPS[self.rows].of(arrays, n_features)
+        features = SampleFeatures(self.features, *(arrays[name] for name in _OF_FEATURES))
+        query, *effects = (arrays[name] for name in _OF_ATTENTION)
+        attention = DiagonalAttention.with_parameters(
+            query, None, *effects, readout=self.readout, family=family.name, **how
+        )
+        return Member(attention, rows, features, self.weight, self.vote)
+
+    # ------------------------------------------------------------------ files
+
+    def to_document(self) -> dict[str, Any]:
+        """Return everything but the arrays, as JSON can hold it."""
+        words = {"rows": self.rows, "readout": self.readout, "features": list(self.features)}
+        return {**words, "weight": self.weight, "vote": self.vote}
+
+    @classmethod
+    def from_document(cls, document: Any, arrays: Mapping[str, np.ndarray]) -> Self:
+        """Return the member that a file holds; what makes no sense is a ValueError."""
+        if not isinstance(document, dict) or set(document) != {
+            *("rows", "readout", "features", "weight", "vote")
+        }:
+            raise ValueError(f"a member of its blend is {shown(document)}")
+        rows, readout, features = (document[name] for name in ("rows", "readout", "features"))
+        if not isinstance(rows, str) or rows not in ROW_MAPS:
+            raise ValueError(f"a member has rows of the unknown map {shown(rows)}")
+        if readout not in READOUTS:
+            raise ValueError(f"a member has the unknown readout {shown(readout)}")
+        if not isinstance(features, list) or not all(f in FEATURES for f in features):
+            raise ValueError(f"a member has the unknown features {shown(features)}")
+        for name in ("weight", "vote"):
+            share = document[name]
+            if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+                raise ValueError(f"a member has the {name} {shown(share)}, which is no share")
+        return cls(rows, readout, tuple(features), document["weight"], document["vote"], {**arrays})
+
+    def check(self, n_features: int, n_covariates: int, n_outputs: int, **how: Any) -> None:
+        """Refuse arrays whose types, shapes or entries do not fit together."""
+        required = {*_OF_ROWS[:3], *_OF_FEATURES, *_OF_ATTENTION}
+        found = set(self.arrays)
+        wrong = sorted((required - found) | (found - required - set(_OF_ROWS)))
+        if wrong:
+            raise ValueError(f"a member of its blend lacks or has the array {shown(wrong[0])}")
+        for name, array in self.arrays.items():
+            kind = "i" if name == "columns" else "f"
+            if array.dtype.kind != kind or not np.isfinite(array).all():
+                raise ValueError(f"the array {name} of a member is no array of finite numbers")
+        expected = self._shapes(n_features, n_covariates, n_outputs, **how)
+        for name, shape in expected.items():
+            if self.arrays[name].shape != shape:
+                raise ValueError(
+                    f"{name} of a member must have the shape {shape}, "
+                    f"got {self.arrays[name].shape}"
+                )
+        columns = self.arrays["columns"]
+        if not ((columns >= 0) & (columns < n_features)).all() or (self.arrays["scale"] <= 0).any():
+            raise ValueError("the row map of a member names columns or scales that cannot be")
+
+    def _shapes(
+        self, d: int, q: int, K: int, n_heads: int, score_form: str
+    ) -> dict[str, tuple[int, ...]]:
+        kept = len(np.atleast_1d(self.arrays["columns"]))
+        kind = ROW_MAPS[self.rows]
+        mapped = width = kept * kind.width
+        shapes: dict[str, tuple[int, ...]] = {name: (kept,) for name in _OF_ROWS[:3]}
+        if "knots" in self.arrays:
+            shapes["knots"] = (kept, self.arrays["knots"].shape[-1])
+        if "directions" in self.arrays or "centre" in self.arrays:
+            mapped = self.arrays["directions"].shape[-1]
+            shapes |= {"centre": (width,), "directions": (width, mapped)}
+        beside = sum(1 if feature == "size" else mapped for feature in self.features)
+        D = get_score_form(score_form).side(mapped)
+        return {
+            **shapes,
+            **dict.fromkeys(_OF_FEATURES, (beside,)),
+            "query": (n_heads, D, D),
+            "value": (n_heads, mapped, K),
+            "intercept": (K,),
+            "covariate": (q + beside, K),
+        }
+
+
+def blend_of(members: Sequence[StoredMember], n_features: int, family: Family, **how: Any) -> Blend:
+    """Put a blend together."""
+    return Blend([member.member(n_features, family, **how) for member in members], family)
+
