@@ -174,7 +174,7 @@ class Mixture(Solver):
         history: list[dict[str, float]],
         report: list[dict[str, Any]] | None = None,
     ) -> Fitted:
-        phi = None if module.log_excess is None else float(module.phi)
+        phi = None if module.log_excess is None else float(module.phi.detach())
         return Fitted(module.attention, self, [history], dispersion=phi, report=report or [])
 
     def _training(self, model: Model) -> MixtureTraining:
