@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from diagatt import DiagAttClassifier, DiagAttRegressor, simulate
-from diagatt.solvers import Gradient
+from diagatt.solvers import Gradient, Mixture
 from diagatt.stores import RowStore
 
 ATTRIBUTES = ("query_key_", "value_", "intercept_")
@@ -37,6 +37,11 @@ FITS = {
         by_gradient(row_dropout=0.1, value_dropout=0.5),
     ),
     "held out": ("numbers", DiagAttRegressor, by_gradient(validation_fraction=0.3)),
+    "mixture": (
+        "numbers",
+        DiagAttRegressor,
+        {"solver": Mixture(batch_size=50, max_epochs=3), "random_state": 0},
+    ),
     "few shards": ("few", DiagAttRegressor, LIKELIHOOD),
     "few shards, gradient": ("few", DiagAttRegressor, by_gradient()),
 }

@@ -24,6 +24,7 @@ PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("tuto
 PUBLIC = (
     *("diagatt", "diagatt.text", "diagatt.images", "diagatt.simulate", "diagatt.studies"),
     *("diagatt.theory", "diagatt.plots", "diagatt.report", "diagatt.metrics", "diagatt.stores"),
+    "diagatt.solvers",
 )
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BAR = re.compile(r"^.*━.* \d+/[\d?]+ .*\n", re.MULTILINE)  # progress: gone when it is done

@@ -65,12 +65,16 @@ def members(kind):
 PLAIN = [
     DiagAttRegressor(),
     DiagAttClassifier(),
+    DiagAttRegressor(solver="mixture"),
+    DiagAttClassifier(solver="mixture"),
     BlendedRegressor(members(DiagAttRegressor)),
     BlendedClassifier(members(DiagAttClassifier)),
 ]
 LIFTED = [
     LiftedRegressor(),
     LiftedClassifier(),
+    LiftedRegressor(solver="mixture"),
+    LiftedClassifier(solver="mixture"),
     LiftedBlendedRegressor(members(DiagAttRegressor)),
     LiftedBlendedClassifier(members(DiagAttClassifier)),
 ]

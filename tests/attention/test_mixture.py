@@ -9,7 +9,7 @@ from torch.autograd import gradcheck
 from diagatt import DiagonalAttention
 from diagatt.attention.coupling import n_candidates
 from diagatt.families import FAMILIES, get_family
-from tests.attention.samples import D, module, offsets_of, parts, samples
+from tests.attention.samples import D, module, parts, samples
 
 LENGTHS = [3, 2, 5, 2]
 RESPONSES = {

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from diagatt import DiagAttClassifier, DiagAttRegressor, RaggedRows
-from diagatt.solvers import SOLVERS, Auto, Gradient, Likelihood, Model, Refined, Uniform
+from diagatt.solvers import SOLVERS, Auto, Gradient, Likelihood, Mixture, Model, Refined, Uniform
 from tests.models import estimator
 from tests.solvers.samples import problem_of, ragged
 
@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]
 
-OURS = [Auto, Gradient, Likelihood, Refined, Uniform]
+OURS = [Auto, Gradient, Likelihood, Mixture, Refined, Uniform]
 ESTIMATORS = [DiagAttRegressor, DiagAttClassifier]
 ADAM = {"optimizer": "adam", "max_epochs": 2, "batch_size": 16}
 SHORT = Gradient(**ADAM)
@@ -49,6 +49,18 @@ OF_SOLVERS = {
         "shrinkage": ({}, 0.9),
         "max_iterations": ({}, 1),
         "tolerance": ({"shrinkage": 0.0}, 1e-9),
+    },
+    Mixture: {
+        "parameterization": (ADAM, "psd"),
+        "rank": ({**ADAM, "parameterization": "factored"}, 1),
+        "score_ridge": (ADAM, 1.0),
+        "linear_ridge": (ADAM, 100.0),
+        "optimizer": ({"max_epochs": 2}, "adam"),
+        "learning_rate": (ADAM, 0.1),
+        "batch_size": (ADAM, None),
+        "max_epochs": (ADAM, 3),
+        "tolerance": ({"optimizer": "lbfgs"}, 0.1),
+        "n_starts": (ADAM, 1),
     },
     Refined: {
         "first": ({"then": SHORT}, Likelihood("tied")),

@@ -9,8 +9,8 @@ and a value vector predicts:
     κ_r    &= \mathrm{softmax}(ψ_r / τ)               && \text{(softmax_diag_score_multi)} \\
     z      &= \sum_r ⟨v_r, X^\top κ_r⟩ + b            && \text{(final_estimator_multi)}
 
-The paper writes W = W_Q W_Kᵀ and has no intercept b; both are options here. So is the readout: z may
-also be the predictor of a mixture over rows, see `diagatt.attention.mixture`.
+The paper writes W = W_Q W_Kᵀ and has no intercept b; both are options here. So is the readout: z
+may also be the predictor of a mixture over rows, see `diagatt.attention.mixture`.
 """
 
 from __future__ import annotations

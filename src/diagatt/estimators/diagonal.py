@@ -26,11 +26,13 @@ class DiagAttRegressor(Regression, _DiagAtt):
     n_heads : int, "auto" or list of int
         Rows of interest per sample, R. "auto" tries 1, 2 and 3, a list its items (see
         `selection`).
-    solver : {"auto", "likelihood", "gradient", "refined", "uniform"} or solver object
+    solver : {"auto", "likelihood", "mixture", "gradient", "refined", "uniform"} or solver object
         How the model is fitted; `diagatt.solvers` has the objects with their parameters, for
         example ``Gradient(rank=2)``. "gradient" minimizes the empirical risk of equation (obj).
         "likelihood" fits the same model by maximum likelihood, taking active and background rows
-        as Gaussian. "auto" lets these and uniform attention compete and refits the winner.
+        as Gaussian. "mixture" maximizes the likelihood of the response of the active row, whatever
+        rows look like, and predicts the mean over rows. "auto" lets likelihood, gradient and
+        uniform attention compete and refits the winner.
     family : {"auto", "gaussian", "poisson", "gamma"}
         Response distribution; "auto" is gaussian. Poisson and gamma have a log link.
     score_form : {"quadratic", "affine", "contextual"}
@@ -73,6 +75,8 @@ class DiagAttRegressor(Regression, _DiagAtt):
         Loss of every epoch of every restart.
     selection_ : list of dicts
         Report of the contests: counts of heads, solvers, starts of the likelihood solver.
+    readout_ : {"pooled", "mixture"}
+        Whether predictions are those of the pooled row or means over rows (mixture solver).
     solver_ : str
         Name of the solver, of a contest that of the winner; "glm" for one-row samples.
     criteria_ : list of dicts

@@ -178,9 +178,7 @@ def risk(module: AttentionModule, problem: Problem) -> float:
     return float(problem.total(losses)[0]) / problem.total_weight
 
 
-def backward(
-    module: AttentionModule, part: Samples, how: Training, total_weight: float
-) -> Tensor:
+def backward(module: AttentionModule, part: Samples, how: Training, total_weight: float) -> Tensor:
     """Add the gradient of Σ w ℓ(y, z) / total_weight, block by block; return Σ w ℓ.
 
     The gradient of many samples thus needs the memory of one block.
@@ -208,9 +206,7 @@ def train_lbfgs(module: AttentionModule, samples: Samples, how: Training) -> His
     return history
 
 
-def run_lbfgs(
-    module: AttentionModule, samples: Samples, how: Training
-) -> tuple[History, Minimum]:
+def run_lbfgs(module: AttentionModule, samples: Samples, how: Training) -> tuple[History, Minimum]:
     """Run L-BFGS in float64, then Newton steps on the convex part, which it leaves a little short.
 
     Responses are brought to unit size: the path of L-BFGS depends on how large V is beside W.

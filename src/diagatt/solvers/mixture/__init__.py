@@ -30,10 +30,10 @@ __all__ = ["Mixture"]
 class Mixture(Solver):
     r"""Maximum likelihood of the responses given rows: one row is active, attention says which.
 
-    It maximizes :math:`\sum_i w_i \log \sum_j κ_{ij} p(y_i | ⟨v, x_{ij}⟩ + b, φ)` less penalties. The
-    response is a GLM of the active row, rows may have any distribution, and predictions are
-    :math:`\sum_j κ_j g^{-1}(⟨v, x_j⟩ + b)`. For two classes this is the assumption of multiple-instance
-    learning.
+    It maximizes :math:`\sum_i w_i \log \sum_j κ_{ij} p(y_i | ⟨v, x_{ij}⟩ + b, φ)` less penalties.
+    The response is a GLM of the active row, rows may have any distribution, and predictions are
+    :math:`\sum_j κ_j g^{-1}(⟨v, x_j⟩ + b)`. For two classes this is the assumption of
+    multiple-instance learning.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ class Mixture(Solver):
         history: list[dict[str, float]],
         report: list[dict[str, Any]] | None = None,
     ) -> Fitted:
-        phi = None if module.log_excess is None else float(module.phi)
+        phi = None if module.log_excess is None else float(module.phi.detach())
         return Fitted(module.attention, self, [history], dispersion=phi, report=report or [])
 
     def _training(self, model: Model) -> MixtureTraining:

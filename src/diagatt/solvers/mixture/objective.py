@@ -44,12 +44,12 @@ class MixtureModule(AttentionModule):
     def __init__(self, attention: DiagonalAttention, null_dispersion: float) -> None:
         super().__init__()
         self.attention = attention
-        like = {"dtype": attention.value.dtype, "device": attention.value.device}
-        self.register_buffer("floor", torch.tensor(LEAST_DISPERSION * null_dispersion, **like))
+        zero = attention.value.detach().new_zeros(())
+        self.register_buffer("floor", zero + LEAST_DISPERSION * null_dispersion)
         assert attention.family is not None
         self.log_excess: nn.Parameter | None = None
         if attention.family.has_dispersion:
-            self.log_excess = nn.Parameter(torch.zeros((), **like))
+            self.log_excess = nn.Parameter(zero)
             self.set_phi(0.5 * null_dispersion)
 
     @property

@@ -1,4 +1,4 @@
-"""Where `Mixture` begins: a few starts, trained a little on a part of the data; the best goes on."""
+"""Where `Mixture` begins: starts that are trained a little on a part of the data; one goes on."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def best_start(
     n_starts: int,
     generator: torch.Generator,
 ) -> tuple[MixtureModule, History, list[dict[str, Any]]]:
-    """Train every start a little; return the one of the smallest objective, its steps, and a report.
+    """Train every start a little; return that of the smallest objective, its steps, and a report.
 
     The first start has uniform attention and the values of the GLM of mean rows, the second has
     small values, the third looks for unusual rows, and all others are random.
