@@ -15,8 +15,8 @@ from diagatt.parameters import Rule, count, shown
 
 Rules = Mapping[str, Rule]
 
-# What only some fits have: scikit-learn sets it if the rows came in a table with names.
-OPTIONAL = frozenset({"feature_names_in_"})
+# What only some fits have: those of tables with names.
+OPTIONAL = frozenset({"feature_names_in_", "covariate_names_in_"})
 
 # Ways to say that what was read makes no sense; anything else is a defect and stays visible.
 NONSENSE = (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError)
