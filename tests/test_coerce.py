@@ -81,7 +81,7 @@ def test_every_collection_of_matrices_holds_the_same_rows(samples):
         "Arrow": pa.array([m.tolist() for m in samples], type=pa.list_(pa.list_(pa.float64()))),
     }
     for name, form in forms.items():
-        values, offsets = coerce.samples(form)
+        values, offsets, *_ = coerce.samples(form)
         np.testing.assert_array_equal(values, np.concatenate(samples), err_msg=name)
         assert np.diff(offsets).tolist() == [len(m) for m in samples], name
 

@@ -13,6 +13,7 @@ SOURCE = Path(diagatt.__file__).parent
 FLOORS = [
     {"files", "progress", "tables"},
     {"modelfile", "distributed", "parameters", "arrays"},
+    {"names"},
     {"coerce", "attributes"},
     {"ragged"},
     {"segments", "localization", "selection"},

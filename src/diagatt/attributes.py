@@ -15,9 +15,18 @@ from diagatt.parameters import Rule, count, shown
 
 Rules = Mapping[str, Rule]
 
-# What only some fits have: scikit-learn sets the names if the rows came in a table with names, and
-# the readout is missing in files that were written before there was a choice.
-OPTIONAL = frozenset({"feature_names_in_", "readout_"})
+# What only some fits have: names, if rows or covariates came in a table; and what files lack that
+# are older than the attribute, whose class then has the default.
+OPTIONAL = frozenset(
+    {
+        "feature_names_in_",
+        "covariate_names_in_",
+        "readout_",
+        "contest_",
+        "has_row_of_interest_",
+        "described_",
+    }
+)
 
 # Ways to say that what was read makes no sense; anything else is a defect and stays visible.
 NONSENSE = (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -26,8 +26,18 @@ from diagatt.arrays import (
     refuse_kind,
     refuse_missing,
 )
+from diagatt.names import Names, checked, match, names_of, order
 
-Packed = tuple[np.ndarray, np.ndarray]  # values (N, d), offsets (n + 1,)
+
+class Packed(NamedTuple):
+    """Samples as `RaggedRows` holds them, with the names that their source has."""
+
+    values: np.ndarray  # (N, d)
+    offsets: np.ndarray  # (n + 1,)
+    feature_names: Names | None = None  # d
+    sample_ids: Any = None  # n
+    row_ids: Any = None  # N
+
 
 SEARCHED_ROWS = 65536  # rows that are searched for NaN in one go
 
@@ -53,10 +63,6 @@ def is_flat(X: Any) -> bool:
 def samples(X: Any) -> Packed:
     """Pack whatever a user may call samples; a 2-D array is n one-row samples.
 
-    Returns
-    -------
-    values (N, d), offsets (n + 1,)
-
     Examples
     --------
     >>> samples([np.zeros((2, 3)), np.ones((1, 3))])[1]
@@ -68,15 +74,31 @@ def samples(X: Any) -> Packed:
         return pack_nested(X)
     if is_flat(X):
         values = float_matrix(X, "X", lambda at: f"sample {at[0]}, row 0")
-        return values, np.arange(len(values) + 1)
+        return Packed(values, np.arange(len(values) + 1), names_of(X, "X"), _index(X))
     return pack_dense(X) if getattr(X, "ndim", 1) == 3 else pack_samples(X)
 
 
 def pack_samples(matrices: Iterable[Any]) -> Packed:
-    """Pack a list of ``(p_i, d)`` matrices."""
+    """Pack a list of ``(p_i, d)`` matrices; frames among them are matched by name."""
     parts: list[np.ndarray] = []
+    names: Names | None = None
+    ids: list[Any] = []
     for i, sample in enumerate(matrices):
-        matrix = float_matrix(sample, f"sample {i}", _row_of(i))
+        matrix, own = (
+            float_matrix(sample, f"sample {i}", _row_of(i)),
+            names_of(sample, f"sample {i}"),
+        )
+        if not parts:
+            names = own
+        if (own is None) != (names is None):
+            named, other = (0, i) if own is None else (i, 0)
+            raise InputError(
+                f"sample {named} has names of features, sample {other} has none: name the columns "
+                "of all samples or of none."
+            )
+        if own is not None and names is not None:
+            place = order(own, names, f"sample {i}", "as in sample 0")
+            matrix = matrix if place is None else np.ascontiguousarray(matrix[:, place])
         if parts and matrix.shape[1] != parts[0].shape[1]:
             raise InputError(
                 f"sample {i} has {matrix.shape[1]} features, sample 0 has "
@@ -87,10 +109,12 @@ def pack_samples(matrices: Iterable[Any]) -> Packed:
                 f"sample {i} has no rows: every sample needs at least one row; drop it."
             )
         parts.append(matrix)
+        ids.append(_index(sample))
     if not parts:
         raise InputError("the list of samples is empty: pass at least one (p, d) matrix.")
     values = parts[0] if len(parts) == 1 else np.concatenate(parts)
-    return values, offsets_from([len(part) for part in parts])
+    row_ids = None if any(own is None for own in ids) else [one for own in ids for one in own]
+    return Packed(values, offsets_from([len(part) for part in parts]), names, None, row_ids)
 
 
 def pack_dense(array: Any) -> Packed:
@@ -99,7 +123,7 @@ def pack_dense(array: Any) -> Packed:
     if dense.ndim != 3:
         raise InputError(f"expected an (n, p, d) array, got shape {dense.shape}.")
     n, p, d = dense.shape
-    return dense.reshape(n * p, d), np.arange(n + 1) * p
+    return Packed(dense.reshape(n * p, d), np.arange(n + 1) * p)
 
 
 def pack_padded(padded: Any, lengths: Any, mask: Any) -> Packed:
@@ -123,31 +147,39 @@ def pack_padded(padded: Any, lengths: Any, mask: Any) -> Packed:
         real = np.asarray(mask)
         if real.shape != dense.shape[:2] or real.dtype != bool:
             raise InputError(f"mask must be boolean with shape {dense.shape[:2]}.")
-    return dense[real], offsets_from(real.sum(axis=1))
+    return Packed(dense[real], offsets_from(real.sum(axis=1)))
 
 
 def pack_nested(tensor: Any) -> Packed:
     """Pack a nested tensor, jagged or strided."""
     if tensor.layout is torch.jagged and tensor.lengths() is None:
-        return as_numpy(tensor.values()), tensor.offsets().cpu().numpy()
+        return Packed(as_numpy(tensor.values()), tensor.offsets().cpu().numpy())
     return pack_samples(tensor.unbind())
 
 
 def pack_frame(
-    frame: Any, sample: str, features: Sequence[str] | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    frame: Any, sample: str, features: Sequence[str] | None, row: str | None = None
+) -> tuple[Packed, np.ndarray]:
     """Pack a long table; also return the ids of samples in the order of first appearance."""
     if isinstance(frame, Mapping):
         columns: dict[str, Any] = dict(frame)
     else:
+        names_of(frame, "the table")  # refuses two columns of one name
         table = nw.from_native(frame, eager_only=True)
         columns = {name: table[name] for name in table.columns}
-    for name in [sample, *(features or [])]:
+    keys = [sample] if row is None else [sample, row]
+    for name in [*keys, *(features or [])]:
         if name not in columns:
             raise InputError(f"column {name!r} is not in the table; it has {list(columns)}.")
-    chosen = [name for name in columns if name != sample] if features is None else features
+    chosen = checked(
+        [name for name in columns if name not in keys] if features is None else features,
+        "the table",
+    )
     if not chosen:
         raise InputError("the table has no feature column.")
+    for name in keys:
+        if name in chosen:
+            raise InputError(f"column {name!r} names samples or rows: it cannot be a feature, too.")
     values = np.column_stack([float_array(columns[c], *_column_of(c)) for c in chosen])
     words, line = _column_of(sample)
     ids = np.asarray(plain_array(columns[sample], words, line, dates=True))
@@ -156,9 +188,23 @@ def pack_frame(
     rank = np.empty(len(unique), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(len(unique))  # order of first appearance
     index = rank[inverse]  # (N,) sample of each line
+    row_ids = None if row is None else plain_array(columns[row], *_column_of(row), dates=True)
     if np.any(np.diff(index) < 0):
-        values = values[np.argsort(index, kind="stable")]
-    return values, offsets_from(np.bincount(index)), unique[np.argsort(first)]
+        lines = np.argsort(index, kind="stable")
+        values, row_ids = values[lines], None if row_ids is None else row_ids[lines]
+    named = unique[np.argsort(first)]
+    return Packed(values, offsets_from(np.bincount(index)), chosen, named, row_ids), named
+
+
+def _index(frame: Any) -> list[str] | None:
+    """Return the labels of the lines of a pandas frame, as text; None if it has none of its own."""
+    if isinstance(frame, np.ndarray | list | tuple | torch.Tensor):
+        return None
+    frame = nw.from_native(frame, pass_through=True, eager_only=True)
+    labels = nw.maybe_get_index(frame) if isinstance(frame, nw.DataFrame) else None
+    if labels is None or type(labels).__name__ == "RangeIndex":
+        return None
+    return [str(label) for label in labels]
 
 
 def pack_arrow(column: Any) -> Packed:
@@ -191,7 +237,7 @@ def pack_arrow(column: Any) -> Packed:
             wrong = row_name(offsets, int(np.argmax(widths != width)))
             raise InputError(f"rows have differing numbers of features: {wrong} is the first.")
     flat = rows.flatten().to_numpy(zero_copy_only=False)  # nulls become NaN
-    return flat.reshape(len(rows), width), offsets
+    return Packed(flat.reshape(len(rows), width), offsets)
 
 
 def refuse_nonfinite(rows: Any) -> None:
@@ -287,20 +333,25 @@ def weights(sample_weight: Any, n_samples: int) -> np.ndarray:
     return given
 
 
-def covariates(given: Any, n_samples: int, expected: int | None = None) -> np.ndarray:
+def covariates(
+    given: Any, n_samples: int, expected: int | None = None, names: Sequence[str] | None = None
+) -> np.ndarray:
     """Return shared covariates z, (n, q) float64; q = 0 without any.
 
     Parameters
     ----------
-    given : array of shape (n, q) or None
+    given : array or frame of shape (n, q), or None
     n_samples : int
     expected : int, optional
         What q must be: that of the fit.
+    names : names, optional
+        Those of the fit: columns of a frame are taken in this order.
     """
     if given is None:
-        Z = np.empty((n_samples, 0))
+        Z, found = np.empty((n_samples, 0)), None
     else:
         Z = float_array(given, "covariates", _entry("covariates"))
+        found = names_of(given, "covariates")
     if Z.ndim != 2:
         raise InputError(
             f"covariates must have shape (n_samples, n_covariates), got {Z.ndim}-D: pass a single "
@@ -308,11 +359,14 @@ def covariates(given: Any, n_samples: int, expected: int | None = None) -> np.nd
         )
     if len(Z) != n_samples:
         raise InputError(f"covariates have {len(Z)} lines, X has {n_samples} samples.")
-    if expected is not None and Z.shape[1] != expected:
-        raise InputError(
-            f"the model was fitted with {expected} covariates, got {Z.shape[1]}: pass the same "
-            "covariates to fit and to predict."
-        )
+    if expected is not None and (given is not None or expected):
+        if Z.shape[1] != expected and (found is None or names is None or not expected):
+            raise InputError(
+                f"the model was fitted with {expected} covariates, got {Z.shape[1]}: pass the same "
+                "covariates to fit and to predict."
+            )
+        place = match(found, names, "covariates", "covariates[list(model.covariate_names_in_)]")
+        Z = Z if place is None else np.ascontiguousarray(Z[:, place])
     return _finite(Z.astype(np.float64, copy=False), "covariates")
 
 

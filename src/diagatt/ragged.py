@@ -26,6 +26,7 @@ from diagatt.coerce import (
     row_name,
     samples,
 )
+from diagatt.names import checked, listed, names_of
 
 __all__ = ["RaggedRows"]
 
@@ -40,11 +41,17 @@ class RaggedRows(Sequence):
         real types become float64. A C-contiguous array is not copied.
     offsets : array of shape (n_samples + 1,)
         ``offsets[0] = 0``, strictly increasing, ``offsets[-1] = n_rows``.
+    feature_names : sequence of n_features different strings, optional
+        Frames give theirs. An estimator that was fitted with names takes columns by name.
+    sample_ids, row_ids : sequences of n_samples and n_rows, optional
+        What the source calls samples and rows. Ids are text: ``007`` stays ``"007"``.
 
     Attributes
     ----------
     values, offsets : ndarray
         Read-only views.
+    feature_names : tuple of str, or None
+    sample_ids, row_ids : arrays of str, or None
     lengths : ndarray of shape (n_samples,)
         Number of rows of each sample, the paper's p⁽ⁱ⁾.
     n_rows, n_features : int
@@ -67,11 +74,29 @@ class RaggedRows(Sequence):
     array([[1., 1., 1.]])
     >>> X[[1, 0]].lengths
     array([1, 2])
+
+    Columns of frames are matched by name:
+
+    >>> import pandas as pd
+    >>> frames = [pd.DataFrame({"a": [1], "b": [2]}), pd.DataFrame({"b": [4], "a": [3]})]
+    >>> X = RaggedRows.from_samples(frames)
+    >>> X.feature_names, X[1]
+    (('a', 'b'), array([[3., 4.]]))
+    >>> X.with_features(["b"]).values
+    array([[2.],
+           [4.]])
     """
 
-    __slots__ = ("_offsets", "_values")
+    __slots__ = ("_feature_names", "_offsets", "_row_ids", "_sample_ids", "_values")
 
-    def __init__(self, values: Any, offsets: Any) -> None:
+    def __init__(
+        self,
+        values: Any,
+        offsets: Any,
+        feature_names: Sequence[str] | None = None,
+        sample_ids: Any = None,
+        row_ids: Any = None,
+    ) -> None:
         cuts = np.asarray(offsets)
         if cuts.ndim != 1 or len(cuts) < 1 or cuts.dtype.kind not in "iu":
             raise ValueError("offsets must be a 1-D integer array of length n_samples + 1.")
@@ -91,6 +116,13 @@ class RaggedRows(Sequence):
             )
         self._values = _frozen(packed)
         self._offsets = _frozen(cuts)
+        if feature_names is None:
+            feature_names = names_of(values, "values")
+        self._feature_names = (
+            None if feature_names is None else checked(feature_names, "X", packed.shape[1])
+        )
+        self._sample_ids = _ids(sample_ids, "sample_ids", len(cuts) - 1)
+        self._row_ids = _ids(row_ids, "row_ids", len(packed))
 
     # ------------------------------------------------------------------ builders
 
@@ -104,9 +136,9 @@ class RaggedRows(Sequence):
 
     @classmethod
     def from_rows(cls, rows: Any) -> RaggedRows:
-        """Turn an ``(n, d)`` array into n samples of one row each (no copy)."""
+        """Turn an ``(n, d)`` array or frame into n samples of one row each (no copy)."""
         values = float_matrix(rows, "rows", lambda at: f"sample {at[0]}, row 0")
-        return cls(values, np.arange(len(values) + 1))
+        return cls(values, np.arange(len(values) + 1), names_of(rows, "rows"))
 
     @classmethod
     def from_dense(cls, samples: Any) -> RaggedRows:
@@ -128,7 +160,14 @@ class RaggedRows(Sequence):
         return cls(*pack_padded(padded, lengths, mask))
 
     @classmethod
-    def from_frame(cls, frame: Any, sample: str, features: Sequence[str] | None = None):
+    def from_frame(
+        cls,
+        frame: Any,
+        sample: str,
+        features: Sequence[str] | None = None,
+        *,
+        row: str | None = None,
+    ) -> tuple[RaggedRows, np.ndarray]:
         """Pack a long table: one line per row, and a column that names the row's sample.
 
         Parameters
@@ -139,14 +178,16 @@ class RaggedRows(Sequence):
             the order in which they stand; a sample's rows need not be adjacent.
         features : list of str, optional
             Feature columns; all other columns by default.
+        row : str, optional
+            Column of row ids.
 
         Returns
         -------
         RaggedRows, ids
-            The samples and the id of each.
+            The samples, with names of features and ids, and the id of each as it stood.
         """
-        values, offsets, ids = pack_frame(frame, sample, features)
-        return cls(values, offsets), ids
+        packed, ids = pack_frame(frame, sample, features, row)
+        return cls(*packed), ids
 
     @classmethod
     def from_arrow(cls, column: Any) -> RaggedRows:
@@ -177,8 +218,18 @@ class RaggedRows(Sequence):
                 raise ValueError(
                     f"part {k} has {part.n_features} features, part 0 has {parts[0].n_features}."
                 )
+        names = parts[0].feature_names
+        for k, part in enumerate(parts):
+            if (part.feature_names is None) != (names is None):
+                raise ValueError(
+                    f"part {k} and part 0 differ in whether they have names of features: name both "
+                    "or none."
+                )
+            parts[k] = part if names is None else part.with_features(names)
         lengths = np.concatenate([part.lengths for part in parts])
-        return cls(np.concatenate([part.values for part in parts]), offsets_from(lengths))
+        ids = _joined([p.sample_ids for p in parts]), _joined([p.row_ids for p in parts])
+        values = np.concatenate([part.values for part in parts])
+        return cls(values, offsets_from(lengths), names, *ids)
 
     # ------------------------------------------------------------------ reading
 
@@ -191,6 +242,21 @@ class RaggedRows(Sequence):
     def offsets(self) -> np.ndarray:
         """Where samples begin and end, (n_samples + 1,), read-only."""
         return self._offsets
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the features; None if the source has none."""
+        return self._feature_names
+
+    @property
+    def sample_ids(self) -> np.ndarray | None:
+        """What the source calls the samples, (n_samples,) of str; None if it does not."""
+        return self._sample_ids
+
+    @property
+    def row_ids(self) -> np.ndarray | None:
+        """What the source calls the rows, (n_rows,) of str; None if it does not."""
+        return self._row_ids
 
     @property
     def lengths(self) -> np.ndarray:
@@ -253,7 +319,8 @@ class RaggedRows(Sequence):
             if start >= stop:
                 raise IndexError("the slice holds no sample.")
             cuts = self._offsets[start : stop + 1]
-            return RaggedRows(self._values[cuts[0] : cuts[-1]], cuts - cuts[0])
+            rows = slice(cuts[0], cuts[-1])
+            return self._part(rows, cuts - cuts[0], slice(start, stop))
         return self._take(np.arange(len(self))[key])
 
     def _take(self, samples: np.ndarray) -> RaggedRows:
@@ -262,11 +329,20 @@ class RaggedRows(Sequence):
         offsets = offsets_from(self.lengths[samples])
         rows = np.repeat(self._offsets[samples] - offsets[:-1], np.diff(offsets))
         rows += np.arange(offsets[-1])  # (N_taken,) packed positions of the taken rows
-        return RaggedRows(self._values[rows], offsets)
+        return self._part(rows, offsets, samples)
+
+    def _part(self, rows: Any, offsets: np.ndarray, samples: Any) -> RaggedRows:
+        """Return these rows of these samples, with their names."""
+        pairs = ((self._sample_ids, samples), (self._row_ids, rows))
+        ids = (None if own is None else own[chosen] for own, chosen in pairs)
+        return RaggedRows(self._values[rows], offsets, self._feature_names, *ids)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RaggedRows):
             return NotImplemented
+        mine, others = self._feature_names, other._feature_names
+        if mine is not None and others is not None and mine != others:
+            return False
         return np.array_equal(self._offsets, other._offsets) and np.array_equal(
             self._values, other._values
         )
@@ -274,7 +350,8 @@ class RaggedRows(Sequence):
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple:
-        return RaggedRows, (np.array(self._values), np.array(self._offsets))
+        names = (self._feature_names, self._sample_ids, self._row_ids)
+        return RaggedRows, (np.array(self._values), np.array(self._offsets), *names)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         raise TypeError(
@@ -297,11 +374,40 @@ class RaggedRows(Sequence):
         """Return these samples in another float type (the same object if it is that type)."""
         if self.dtype == np.dtype(dtype):
             return self
-        return RaggedRows(self._values.astype(dtype), self._offsets)
+        return self.with_values(self._values.astype(dtype))
 
     def with_values(self, values: Any) -> RaggedRows:
-        """Other row vectors for the same samples: scaled, projected, embedded."""
-        return RaggedRows(values, self._offsets)
+        """Other row vectors for the same samples: scaled, projected, embedded.
+
+        Ids are kept, and names of features if there are as many features as before.
+        """
+        names = self._feature_names if np.shape(values)[1:] == (self.n_features,) else None
+        return RaggedRows(values, self._offsets, names, self._sample_ids, self._row_ids)
+
+    def with_features(self, names: Sequence[str]) -> RaggedRows:
+        """Select and order features by name."""
+        if self._feature_names is None:
+            raise ValueError("these samples have no names of features: select columns of .values.")
+        wanted = checked(names, "X")
+        place = {name: i for i, name in enumerate(self._feature_names)}
+        missing = [name for name in wanted if name not in place]
+        if missing or not wanted:
+            raise ValueError(
+                f"there is no feature {listed(missing)}; there are {listed(self._feature_names)}."
+                if missing
+                else "names is empty: name at least one feature."
+            )
+        if wanted == self._feature_names:
+            return self
+        values = self._values[:, [place[name] for name in wanted]]
+        return RaggedRows(values, self._offsets, wanted, self._sample_ids, self._row_ids)
+
+    def with_names(self, names: Sequence[str] | None) -> RaggedRows:
+        """Return the same samples with these names of their features, or with none."""
+        found = None if names is None else checked(names, "X", self.n_features)
+        if found == self._feature_names:
+            return self
+        return RaggedRows(self._values, self._offsets, found, self._sample_ids, self._row_ids)
 
     def to_padded(self, fill: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
         """Pad to the longest sample: array (n, p_max, d) and mask (n, p_max) of real rows."""
@@ -319,6 +425,20 @@ class RaggedRows(Sequence):
             warnings.filterwarnings("ignore", message=".*not writable.*")
             values, offsets = torch.from_numpy(self._values), torch.from_numpy(self._offsets)
         return values.to(device=device, dtype=dtype), offsets.to(device=device)
+
+
+def _ids(given: Any, what: str, count: int) -> np.ndarray | None:
+    """Return ids as text; None if there are none."""
+    if given is None:
+        return None
+    ids = np.array([str(one) for one in given], dtype=object)
+    if len(ids) != count:
+        raise ValueError(f"{what} has {len(ids)} entries: {count} are needed.")
+    return _frozen(ids)
+
+
+def _joined(ids: list[Any]) -> np.ndarray | None:
+    return None if any(own is None for own in ids) else np.concatenate(ids)
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:

@@ -124,14 +124,14 @@ def test_image_paths_are_relative_to_the_table(tmp_path):
         (Columns({"text": "text"}, target="y"), r"has no column 'y'"),
         (Columns({"text": "text"}, target="label"), r"line 3: 'text' is empty"),
         (
-            Columns({"text": "label"}, target="text", covariates=("label",)),
+            Columns({"text": "label"}, target="notes", covariates=("text",)),
             r"'text' is empty|numbers",
         ),
     ],
 )
 def test_mistakes_are_named(tmp_path, columns, message):
     path = tmp_path / "t.csv"
-    path.write_text("text,label\nx,a\n,b\n")
+    path.write_text("text,label,notes\nx,a,u\n,b,v\n")
     with pytest.raises(ValueError, match=message):
         read_inputs(path, columns, need_target=True)
 

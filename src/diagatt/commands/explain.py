@@ -15,6 +15,7 @@ def explain(
     data: options.Data,
     output: options.Output = Path("page.html"),
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    drop: options.Drop = "",
     overwrite: options.Overwrite = False,
 ) -> None:
     """Write one page that shows which rows decided: open it in any browser, no network needed.
@@ -27,9 +28,9 @@ def explain(
         from diagatt.report import write_page
 
         fitted, columns = load_model(model)
-        inputs = read_inputs(data, columns)
+        inputs = read_inputs(data, options.without(columns, drop))
         inputs = inputs.kind.in_memory(inputs)
-        answers = answer(fitted, inputs.X, inputs.covariates)
+        answers = answer(fitted, inputs.X, inputs.named_covariates)
         write_page(
             output,
             answers.estimator,
@@ -37,7 +38,7 @@ def explain(
             inputs.y,
             ids=inputs.ids,
             title=title or f"{data.name}: which rows decided?",
-            covariates=inputs.covariates,
+            covariates=inputs.named_covariates,
             **inputs.kind.drawing(answers.prepared),
         )
     size = output.stat().st_size / 2**20
@@ -53,6 +54,7 @@ def info(model: options.Model) -> None:
     from rich.table import Table
 
     from diagatt.kinds.files import load_model
+    from diagatt.names import listed
 
     fitted, columns = load_model(model)
     inner = getattr(fitted, "estimator_", fitted)
@@ -73,7 +75,7 @@ def info(model: options.Model) -> None:
     }
     for name, value in columns.to_json().items():
         if value:
-            facts[f"--{name}"] = value if isinstance(value, str) else ", ".join(value)
+            facts[f"--{name}"] = value if isinstance(value, str) else listed(value)
     table = Table("", str(model), show_lines=False)
     for name, fact in facts.items():
         table.add_row(name, fact)

@@ -19,6 +19,9 @@ def fit(
     output: options.Output = Path("model.safetensors"),
     target: options.Target = None,
     covariates: options.Covariates = "",
+    features: options.Features = "",
+    drop: options.Drop = "",
+    id: options.Id = None,
     family: Annotated[
         str, typer.Option(help="auto, gaussian, poisson, gamma, bernoulli or multinomial.")
     ] = "auto",
@@ -49,6 +52,8 @@ def fit(
 
     `diagatt fit cells.parquet --rows cells --target age --covariates sex,batch --split 0.2`
 
+    `diagatt fit cells.csv --sample patient --id cell --target ill --drop notes`
+
     A folder that `diagatt store write` made is fitted in bounded memory, by one process or many.
     If it is killed, the same command continues:
 
@@ -59,7 +64,7 @@ def fit(
     given = {"n_heads": _heads(heads), "family": family, "solver": solver}
     defaults = {"n_heads": 1, "family": "auto", "solver": "auto"}
     changed = {name: value for name, value in given.items() if value != defaults[name]}
-    columns = options.columns(asked, target, covariates)
+    columns = options.columns(asked, target, covariates, features, drop, id)
     state = checkpoint or output.parent / f"{output.name}.checkpoint"
     # A process that torchrun restarts may find the model that it wrote before it was killed.
     job = options.restartable_job()

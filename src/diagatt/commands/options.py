@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from functools import update_wrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,6 +29,23 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an output 
 Target = Annotated[str | None, typer.Option(help="Column of responses.", metavar="COLUMN")]
 Covariates = Annotated[
     str, typer.Option(help="Columns of covariates, separated by commas.", metavar="A,B")
+]
+Features = Annotated[
+    str,
+    typer.Option(
+        help="Columns of features in a table with one line per row; default: all that remain.",
+        metavar="A,B",
+    ),
+]
+Drop = Annotated[
+    str, typer.Option(help="Columns that are not used, separated by commas.", metavar="A,B")
+]
+Id = Annotated[
+    str | None,
+    typer.Option(
+        help="Column that names the lines: rows if --sample names the samples, else samples.",
+        metavar="COLUMN",
+    ),
 ]
 
 
@@ -77,12 +95,30 @@ def is_stored(data: Path) -> bool:
     return any(kind.in_passes and kind.opens(data) for kind in KINDS.values())
 
 
-def columns(asked: dict[str, Any], target: str | None, covariates: str) -> Columns:
-    """Return the columns that were named; covariates are separated by commas."""
+def columns(
+    asked: dict[str, Any],
+    target: str | None,
+    covariates: str = "",
+    features: str = "",
+    drop: str = "",
+    id: str | None = None,
+) -> Columns:
+    """Return the columns that were named; several are separated by commas."""
     known = [option.name for kind in KINDS.values() for option in kind.columns]
     named = {name: asked[name] for name in known if asked.get(name)}
-    listed = tuple(name.strip() for name in covariates.split(",") if name.strip())
-    return Columns(named, target, listed)
+    if features and "sample" not in named:
+        raise ValueError("--features are columns of a table with one line per row: give --sample.")
+    shared, own, unused = (_listed(words) for words in (covariates, features, drop))
+    return Columns(named, target, shared, own, unused, id)
+
+
+def without(columns: Columns, drop: str) -> Columns:
+    """Return the columns of a model for a table that has others, which are dropped."""
+    return replace(columns, drop=tuple(dict.fromkeys((*columns.drop, *_listed(drop)))))
+
+
+def _listed(words: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in words.split(",") if name.strip())
 
 
 def settings(asked: dict[str, Any], kind: Kind) -> dict[str, Any]:

@@ -24,12 +24,14 @@ def predict(
     model: options.Model,
     data: options.Data,
     output: options.Output = Path("predictions.csv"),
+    drop: options.Drop = "",
     memory: options.Memory = 1024,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Predict new samples, and say which rows decided.
 
-    The columns are those the model was fitted to; a response is not needed. The output lists each
+    The columns are those the model was fitted to, found by name in any order; a response is not
+    needed, and columns that the model does not know must be dropped. The output lists each
     sample, its prediction, class probabilities if there are classes, and for every head the row
     of interest with its weight (for texts the word and its characters, for images the box) as CSV,
     JSONL or Parquet, by its ending. For a store, it is a folder of Parquet files, one per shard,
@@ -46,11 +48,11 @@ def predict(
         from diagatt.kinds.files import load_model, read_inputs
 
         fitted, columns = load_model(model)
-        inputs = read_inputs(data, columns, memory=memory)
+        inputs = read_inputs(data, options.without(columns, drop), memory=memory)
         if parts:
             predict_parts(model, fitted, inputs, output)
         else:
-            answers = answer(fitted, inputs.X, inputs.covariates)
+            answers = answer(fitted, inputs.X, inputs.named_covariates)
             _write(output, _columns(answers, inputs.kind, inputs.ids))
     typer.echo(f"wrote {output}: {len(inputs)} samples")
 
@@ -69,6 +71,7 @@ def evaluate(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="JSON file to write as well.")
     ] = None,
+    drop: options.Drop = "",
     overwrite: options.Overwrite = False,
 ) -> None:
     """Compare predictions with known responses.
@@ -83,7 +86,8 @@ def evaluate(
         from diagatt.kinds.files import load_model, read_inputs
 
         fitted, columns = load_model(model)
-        found = scores(fitted, inputs := read_inputs(data, columns, need_target=True))
+        inputs = read_inputs(data, options.without(columns, drop), need_target=True)
+        found = scores(fitted, inputs)
         table = Table("metric", "value", title=f"{len(inputs)} samples")
         for name, value in found.items():
             table.add_row(name, f"{value:.4f}")
@@ -101,7 +105,7 @@ def scores(model: Any, inputs: Inputs) -> dict[str, float]:
     from diagatt.metrics import accuracy, rmse
 
     y = np.asarray(inputs.y)
-    given = {} if inputs.covariates is None else {"covariates": inputs.covariates}
+    given = {} if inputs.covariates is None else {"covariates": inputs.named_covariates}
     if hasattr(model, "predict_proba"):
         unknown = np.setdiff1d(y, model.classes_)
         if len(unknown):

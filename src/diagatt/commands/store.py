@@ -27,6 +27,8 @@ def write(
     data: options.Data,
     target: options.Target = None,
     covariates: options.Covariates = "",
+    features: options.Features = "",
+    drop: options.Drop = "",
     shard_mib: Annotated[float, typer.Option(help="Size of a shard in MiB.")] = 64,
     overwrite: options.Overwrite = False,
     **asked: Any,
@@ -39,7 +41,7 @@ def write(
 
     `diagatt store write cells cells.parquet --rows cells --target age --shard-mib 256`
     """
-    columns = options.columns(asked, target, covariates)
+    columns = options.columns(asked, target, covariates, features, drop)
     with outputs.writing(out, {"DATA": data}, option="OUT", overwrite=overwrite, folder=True):
         from diagatt.kinds.files import read_inputs
         from diagatt.stores import RowStore

@@ -10,9 +10,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
 
-from diagatt import attributes, coerce, parameters
+from diagatt import attributes, coerce, names, parameters
 from diagatt.families import Family, check_response
 from diagatt.persistence import SavedToFile
 from diagatt.ragged import RaggedRows
@@ -35,6 +34,7 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         "n_features_in_": attributes.size(1),
         "one_row_samples_": parameters.boolean(),
         "feature_names_in_": attributes.names(),
+        "covariate_names_in_": attributes.names(),
     }
     # Whether new samples are searched for NaN and infinity before anything else; a pass over them.
     _looks_at_every_entry: ClassVar[bool] = True
@@ -66,7 +66,15 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         raise NotImplementedError
 
     def _fitted_shapes(self) -> dict[str, tuple[int, ...]]:
-        return {"feature_names_in_": (self.n_features_in_,)}
+        counts = {
+            "feature_names_in_": self.n_features_in_,
+            "covariate_names_in_": self._n_covariates(),
+        }
+        return {name: (count,) for name, count in counts.items()}
+
+    def _n_covariates(self) -> int:
+        """Return how many covariates the fit had; most methods take none."""
+        return int(getattr(self, "n_covariates_", 0))
 
     # ------------------------------------------------------------------ fitting
 
@@ -99,7 +107,9 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         weights = coerce.weights(sample_weight, len(rows))
         response = self._read_response(y, weights)
         self._check_rows(rows)
-        problem = self._tensors(rows, response, weights, coerce.covariates(covariates, len(rows)))
+        problem = self._tensors(
+            rows, response, weights, self._note_covariates(covariates, len(rows))
+        )
         check_response(problem.family, problem.y)
         counted = torch.nonzero(problem.weights)[:, 0]
         return problem if len(counted) == len(rows) else problem.take(counted)
@@ -125,24 +135,55 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
                 "fitted on samples of several rows. For a single sample pass a list: [X]; "
                 "for one-row samples pass RaggedRows.from_rows(X)."
             )
-        if flat:
-            validate_data(self, X, reset=reset, skip_check_array=True)  # names of features
-        elif not reset and rows.n_features != self.n_features_in_:
-            raise ValueError(
-                f"X has {rows.n_features} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input."
-            )
         if reset:
             self._note_features(rows, flat)
+        else:
+            rows = self._as_in_fit(rows)
         if reset or flat or self._looks_at_every_entry:
             coerce.refuse_nonfinite(rows)
         return rows
 
+    def _as_in_fit(self, rows: RaggedRows) -> RaggedRows:
+        """Return new samples with the columns of the fit in its order, by name if both have any."""
+        wanted: Any = getattr(self, "feature_names_in_", None)
+        found = rows.feature_names
+        if (found is None or wanted is None) and rows.n_features != self.n_features_in_:
+            raise ValueError(
+                f"X has {rows.n_features} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        place = names.match(found, wanted, "X", "X[list(model.feature_names_in_)]")
+        if place is not None:
+            return rows.with_features(wanted.tolist())
+        return rows.with_names(wanted)
+
     def _note_features(self, rows: Any, flat: bool = False) -> None:
         """Remember what the samples that are fitted to look like."""
+        found = getattr(rows, "feature_names", None)
+        before = getattr(self, "feature_names_in_", found)
+        if getattr(self, "warm_start", False) and before is not None and found != tuple(before):
+            raise ValueError(
+                "warm_start continues a fit of the same features: they were "
+                f"{names.listed(before)}; set warm_start=False."
+            )
         self.n_features_in_, self.one_row_samples_ = rows.n_features, flat
-        if not flat:
-            self.__dict__.pop("feature_names_in_", None)
+        self._note_names("feature_names_in_", found)
+
+    def _note_covariates(self, given: Any, n_samples: int) -> np.ndarray:
+        """Read the covariates of a fit, (n, q), and remember their names."""
+        Z = coerce.covariates(given, n_samples)
+        self._note_names("covariate_names_in_", names.names_of(given, "covariates"))
+        return Z
+
+    def _note_names(self, attribute: str, found: Any) -> None:
+        self.__dict__.pop(attribute, None)
+        if found is not None:
+            setattr(self, attribute, np.array(found, dtype=object))
+
+    def _covariates(self, given: Any, n_samples: int) -> np.ndarray:
+        """Read the covariates of new samples, (n, q), in the order of the fit."""
+        known = getattr(self, "covariate_names_in_", None)
+        return coerce.covariates(given, n_samples, self._n_covariates(), known)
 
     # ------------------------------------------------------------------ predicting
 

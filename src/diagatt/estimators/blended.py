@@ -105,7 +105,8 @@ class _Blended(RowsEstimator):
                 parts.append(rows)
                 continue
             columns = np.concatenate([np.arange(b * width, (b + 1) * width) for b in blocks])
-            parts.append(RaggedRows(rows.values[:, columns], rows.offsets))
+            names = rows.feature_names and [rows.feature_names[c] for c in columns]
+            parts.append(RaggedRows(rows.values[:, columns], rows.offsets, names))
         return parts
 
     def _check_members(self) -> None:

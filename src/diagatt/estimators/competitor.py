@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from diagatt import attributes, coerce
+from diagatt import attributes
 from diagatt.estimators.base import RowsEstimator
 from diagatt.localization import top_rows, top_rows_of_heads
 from diagatt.parameters import Rule, at_least, count, either, one_of, several, values_to_try
@@ -137,7 +137,7 @@ class Competitor(RowsEstimator):
     @torch.no_grad()
     def _linear_predictor(self, X: Any, covariates: Any = None) -> np.ndarray:
         values, offsets = self._packed(X)
-        coerce.covariates(covariates, len(offsets) - 1, expected=0)
+        self._covariates(covariates, len(offsets) - 1)  # refuses any
         return self._predictor(values, offsets).cpu().numpy()
 
     @torch.no_grad()

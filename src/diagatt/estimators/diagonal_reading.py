@@ -154,7 +154,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
     @torch.no_grad()
     def _linear_predictor(self, X: Any, covariates: Any = None) -> np.ndarray:
         rows, module, values, offsets = self._packed(X)
-        Z = coerce.covariates(covariates, len(rows), self.n_covariates_)
+        Z = self._covariates(covariates, len(rows))
         z = map_blocks(module, values, offsets, torch.as_tensor(Z).to(values))
         _refuse_nonfinite(z, rows)
         return z.cpu().numpy()
@@ -255,6 +255,8 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         """
         check_is_fitted(self)
         names = _check_feature_names_in(self)
+        numbered = [f"covariate {j}" for j in range(self.n_covariates_)]
+        covariates = getattr(self, "covariate_names_in_", numbered)
         heads, outputs = self.n_restarts_ * self.n_heads_, np.size(self.intercept_)
         value = self.value_.reshape(heads, outputs, -1)
         se = np.full(value[:, 0].size + 1 + self.n_covariates_, np.nan)
@@ -266,7 +268,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
             where = [(f"head {r}{label}", x) for r in range(heads) for x in names]
             shared = [np.atleast_1d(self.intercept_)[k], *np.atleast_2d(self.covariate_coef_)[k]]
             where += [(f"shared{label}", "intercept")]
-            where += [(f"shared{label}", f"covariate {j}") for j in range(self.n_covariates_)]
+            where += [(f"shared{label}", name) for name in covariates]
             for (head, x), estimate, error in zip(where, [*estimates, *shared], se, strict=True):
                 lines.append(coefficient(head, x, float(estimate), float(error)))
         facts = {

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS", "Columns", "Inputs", "Kind", "Option", "diagonal"]
 
+# Columns of which there may be several.
+LISTS = ("covariates", "features", "drop")
 #: Every kind by its name, in the order in which they were defined.
 KINDS: dict[str, Kind] = {}
 
@@ -39,10 +41,29 @@ class Columns:
     target: str | None = None
     covariates: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()  # what is not used
+    id: str | None = None  # names the lines: rows of a long table, samples of any other
+    # Whether a model was fitted to them: then no others are expected.
+    of_a_model: bool = field(default=False, compare=False)
+
+    def __post_init__(self) -> None:
+        roles: dict[str, str] = {}
+        named: dict[str, Any] = {option: (name,) for option, name in self.asked.items()}
+        named |= {name: getattr(self, name) for name in LISTS}
+        named |= {name: (getattr(self, name),) for name in ("target", "id")}
+        for role, columns in named.items():
+            for column in columns:
+                if column is not None and column in roles and len(self.asked) < 2:
+                    twice = "twice" if roles[column] == role else f"and as --{roles[column]}"
+                    raise ValueError(
+                        f"column {column!r} is given as --{role} {twice}: a column has one meaning."
+                    )
+                roles[column] = role
 
     def to_json(self) -> dict[str, Any]:
         """Return a flat dictionary that JSON can hold."""
-        others = {name: value for name, value in asdict(self).items() if name != "asked"}
+        flat = asdict(self).items()
+        others = {name: value for name, value in flat if name not in ("asked", "of_a_model")}
         return {**self.asked, **others}
 
     @classmethod
@@ -53,15 +74,15 @@ class Columns:
         if not isinstance(stored, Mapping):
             raise ValueError(f"the columns are {shown(stored)}")
         for name, value in stored.items():
-            several = name in ("covariates", "features")
+            several = name in LISTS
             words = value if several and isinstance(value, list | tuple) else [value]
             fits = all(isinstance(word, str) for word in words) and (words is value) == several
             if value is not None and not fits:
                 raise ValueError(f"the columns of {name} are {shown(value)}")
         named = {name: value for name, value in stored.items() if value is not None}
-        lists = {name: tuple(named.pop(name, ())) for name in ("covariates", "features")}
-        target = named.pop("target", None)
-        return cls(named, target, **lists)
+        covariates, features, drop = (tuple(named.pop(name, ())) for name in LISTS)
+        target, own = named.pop("target", None), named.pop("id", None)
+        return cls(named, target, covariates, features, drop, own)
 
 
 @dataclass(frozen=True)
@@ -77,6 +98,16 @@ class Inputs:
 
     def __len__(self) -> int:
         return len(self.X)
+
+    @property
+    def named_covariates(self) -> Any:
+        """The covariates as a table with names, where the columns have any; None without."""
+        names = self.columns.covariates
+        if self.covariates is None or not names:
+            return self.covariates
+        import pyarrow as pa
+
+        return pa.table(dict(zip(names, self.covariates.T, strict=True)))
 
     def take(self, samples: np.ndarray) -> Inputs:
         """Return these samples, in this order."""
@@ -125,6 +156,8 @@ class Kind:
         """Read the samples of a table."""
         (column,) = columns.asked.values()
         X, ids = self.samples(table, column)
+        if columns.id is not None:
+            ids = table.strings(columns.id)
         y, Z = table.responses(columns.target), table.numbers(columns.covariates)
         return Inputs(self, X, y, Z, ids, columns)
 
@@ -152,12 +185,17 @@ class Kind:
 
     def fit(self, model: Any, inputs: Inputs) -> None:
         """Fit a model to samples with responses."""
-        given = {} if inputs.covariates is None else {"covariates": inputs.covariates}
+        given = {} if inputs.covariates is None else {"covariates": inputs.named_covariates}
         model.fit(inputs.X, inputs.y, **given)
 
     def places(self, answers: Answers, head: int) -> dict[str, Any]:
         """Return the columns that say where a head looked, each of n entries."""
-        found = {"row": answers.located[:, head]}
+        found: dict[str, Any] = {"row": answers.located[:, head]}
+        ids = getattr(answers.rows, "row_ids", None)
+        if ids is not None:
+            starts = answers.rows.offsets[:-1]
+            pairs = zip(starts, found["row"], strict=True)
+            found["row_id"] = [None if row < 0 else ids[start + row] for start, row in pairs]
         weights = answers.located_weights
         return found if weights is None else {**found, "weight": weights[:, head]}
 

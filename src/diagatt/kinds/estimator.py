@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -47,7 +48,12 @@ class KindEstimator(SavedToFile, BaseEstimator):
     `_rows_document` and `_restore_rows`, which say in JSON what `_fit_rows` has learned.
     """
 
-    rules: ClassVar[Mapping[str, parameters.Rule]] = {"random_state": parameters.seed()}
+    rules: ClassVar[Mapping[str, parameters.Rule]] = {
+        "estimator": parameters.optional(
+            parameters.instance("an estimator of samples of rows", BaseEstimator)
+        ),
+        "random_state": parameters.seed(),
+    }
     estimator: Any
     random_state: Any
     estimator_: Any
@@ -69,15 +75,20 @@ class KindEstimator(SavedToFile, BaseEstimator):
         covariates : array of shape (n, q), optional
             If the estimator takes them.
         """
+        parameters.check(self)
+        fitted = copy(self)  # a fit that fails leaves the estimator as it was
+        fitted._fit_inputs(inputs, y, {"sample_weight": sample_weight, "covariates": covariates})
+        self.__dict__ = fitted.__dict__
+        return self
+
+    def _fit_inputs(self, inputs: Any, y: Any, extra: Mapping[str, Any]) -> None:
         rows = self._fit_rows(inputs)
         inner = self._default_estimator(len(rows)) if self.estimator is None else self.estimator
         inner = clone(inner)
         if self.random_state is not None:
             inner.set_params(random_state=self.random_state)
-        extra = {"sample_weight": sample_weight, "covariates": covariates}
         given = {name: value for name, value in extra.items() if value is not None}
         self.estimator_ = inner.fit(rows, y, **given)
-        return self
 
     def rows(self, inputs: Any) -> RaggedRows:
         """Return the rows of the inputs as the estimator sees them."""

@@ -30,7 +30,7 @@ def read_inputs(
             return found
     from diagatt.kinds.tables import Table
 
-    table = Table.read(path)
+    table = Table.read(path, text=[n for n in (columns.asked.get("sample"), columns.id) if n])
     if need_target and columns.target not in table.names:
         what = f"has no column {columns.target!r}" if columns.target else "needs --target COLUMN"
         raise ValueError(f"{path} {what}: the response must be known here.")
@@ -38,7 +38,8 @@ def read_inputs(
     if len(columns.asked) > 1:
         raise ValueError(f"give one of {', '.join('--' + o for o in columns.asked)}, not several.")
     owners = {option.name: kind for kind in KINDS.values() for option in kind.columns}
-    for name in (*columns.asked.values(), *columns.covariates, *columns.features):
+    own = () if columns.id is None else (columns.id,)
+    for name in (*columns.asked.values(), *own, *columns.covariates, *columns.features):
         table.column(name)
     if len(table) == 0:
         raise ValueError(f"{path} has no lines.")
@@ -76,6 +77,7 @@ def load_model(path: Path) -> tuple[Any, Columns]:
     tensors, document = modelfile.read(path)
     try:
         name, columns = document.get("class"), Columns.from_json(document.get("columns", {}))
+        columns = replace(columns, of_a_model=True)
     except ValueError as error:
         raise modelfile.ModelFileError(f"{path} is damaged: {error}.") from error
     for kind in KINDS.values():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,10 @@ class Rows(Kind):
         return path.suffix == ".npz"
 
     def open(self, path: Path, columns: Columns, memory: float) -> Inputs:
-        """Read arrays: ``X``, or ``values`` and ``offsets``; responses are ``y`` by default."""
+        """Read arrays: ``X``, or ``values`` and ``offsets``; responses are ``y`` by default.
+
+        ``covariates``, ``ids``, ``row_ids`` and ``feature_names`` are read if they are there.
+        """
         from diagatt.ragged import RaggedRows
 
         with np.load(path, allow_pickle=False) as arrays:
@@ -36,11 +40,12 @@ class Rows(Kind):
         if "X" in found:
             X = RaggedRows.coerce(found["X"])
         elif {"values", "offsets"} <= set(found):
-            X = RaggedRows(found["values"], found["offsets"])
+            X = RaggedRows(found["values"], found["offsets"], row_ids=found.get("row_ids"))
         else:
             raise ValueError(
                 f"{path} needs an array X, or values and offsets; it has {list(found)}."
             )
+        X = X.with_names(found.get("feature_names"))
         ids = [str(i) for i in found.get("ids", range(len(X)))]
         y, Z = found.get(columns.target or "y"), found.get("covariates")
         return Inputs(self, X, y, Z, ids, columns)
@@ -63,9 +68,8 @@ class Rows(Kind):
             return super().read(table, columns)
         from diagatt.ragged import RaggedRows
 
-        others = {sample, columns.target, *columns.covariates}
-        features = list(columns.features) or [c for c in table.names if c not in others]
-        X, ids = RaggedRows.from_frame(table.data, sample, features)
+        columns = _with_features(table, columns)
+        X, ids = RaggedRows.from_frame(table.data, sample, columns.features, row=columns.id)
         own = np.asarray(table.column(sample).to_pylist())
         _, first, inverse = np.unique(own, return_index=True, return_inverse=True)
 
@@ -86,3 +90,24 @@ class Rows(Kind):
             pairs = zip(Z.T, columns.covariates, strict=True)
             Z = np.column_stack([per_sample(values, name) for values, name in pairs])
         return Inputs(self, X, y, Z, [str(i) for i in ids], columns)
+
+
+def _with_features(table: Table, columns: Columns) -> Columns:
+    """Return the columns with all features, and with those that are not used.
+
+    A fit that names its features does not use the others; a later file may lack those, but a
+    column that the fit did not know is refused.
+    """
+    used = {*columns.asked.values(), columns.target, columns.id, *columns.covariates, *columns.drop}
+    others = [name for name in table.names if name not in used]
+    if not columns.features:
+        return replace(columns, features=tuple(others))
+    more = tuple(name for name in others if name not in columns.features)
+    if more and columns.of_a_model:
+        from diagatt.names import listed
+
+        raise ValueError(
+            f"{table.name} has the column {listed(more)}, which the model does not know: if it is "
+            f"not needed, pass --drop {','.join(more)}."
+        )
+    return replace(columns, drop=(*columns.drop, *more))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +32,15 @@ class Table:
 
     def __init__(self, data: Any, name: str = "the table") -> None:
         self.data, self.name = pa.table(data), name
+        twins = [one for one in self.names if self.names.count(one) > 1]
+        if twins:
+            raise ValueError(f"{name} has two columns {twins[0]!r}: give each its own name.")
 
     @classmethod
-    def read(cls, path: Path) -> Table:
-        """Read a file; its ending says what it is."""
+    def read(cls, path: Path, text: Collection[str] = ()) -> Table:
+        """Read a file; its ending says what it is. Columns of `text` stay as they are written."""
         try:
-            return cls(_read(path), str(path))
+            return cls(_read(path, text), str(path))
         except pa.ArrowInvalid as error:
             raise ValueError(f"{path} cannot be read: {error}") from error
 
@@ -87,14 +90,17 @@ class Table:
         return np.column_stack(found) if found else None
 
 
-def _read(path: Path) -> pa.Table:
+def _read(path: Path, text: Collection[str]) -> pa.Table:
     from pyarrow import csv, feather, json, parquet
 
     if path.suffix in (".csv", ".tsv"):
         delimiter = "\t" if path.suffix == ".tsv" else ","
         # Only an empty unquoted cell is missing: "NA" and "null" are words.
         convert = csv.ConvertOptions(
-            null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            column_types=dict.fromkeys(text, pa.string()),  # 007 is not 7
         )
         parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
         return csv.read_csv(path, parse_options=parse, convert_options=convert)

@@ -200,12 +200,12 @@ def test_large_finite_pixels_are_not_taken_for_infinity():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"patch": 0}, "patch=0 must be at least one pixel"),
+        ({"patch": 0}, "patch must be one or two whole numbers of pixels, at least one, got 0"),
         ({"patch": (2, 2.5)}, "must be one or two whole numbers"),
         ({"patch": (2, 2, 2)}, "must be one or two whole numbers"),
         ({"patch": 2, "stride": 3}, "larger than patch"),
-        ({"padding": "mirror"}, "padding='mirror' is unknown"),
-        ({"channels": "red"}, "channels='red' is unknown"),
+        ({"padding": "mirror"}, "padding must be 'error', .* got 'mirror'"),
+        ({"channels": "red"}, "channels must be None, .* got 'red'"),
     ],
 )
 def test_bad_parameters(parameters, message):

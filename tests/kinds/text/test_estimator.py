@@ -121,7 +121,7 @@ def test_presets_for_texts_belong_to_texts_alone():
 
 
 def test_an_unknown_preset_is_named(comments):
-    with pytest.raises(ValueError, match="unknown preset 'word': choose 'text' or 'keyword'"):
+    with pytest.raises(ValueError, match="preset must be 'text' or 'keyword', got 'word'"):
         TextClassifier(preset="word").fit(*comments)
 
 

@@ -283,11 +283,11 @@ def test_a_long_text_is_cut_with_a_warning():
     ("parameters", "message"),
     [
         ({"layers": 3}, r"layer 3 does not exist: the model has layers 0 \(embedding\) to 2"),
-        ({"layers": []}, "layers must be 'auto', 'joined', an integer or several"),
-        ({"layers": "last"}, "layers must be 'auto', 'joined', an integer or several"),
-        ({"layers": 0.5}, "layers must be 'auto', 'joined', an integer or several"),
-        ({"merge": "last"}, "unknown merge 'last'"),
-        ({"batch_size": 0}, "batch_size must be an integer of at least 1"),
+        ({"layers": []}, "layers must be 'auto' or 'joined' or an integer or several"),
+        ({"layers": "last"}, "layers must be 'auto' or 'joined' or an integer or several"),
+        ({"layers": 0.5}, "layers must be 'auto' or 'joined' or an integer or several"),
+        ({"merge": "last"}, "merge must be 'mean', 'first' or None, got 'last'"),
+        ({"batch_size": 0}, "batch_size must be a whole number of at least 1, got 0"),
         ({"max_length": 41}, "beyond the 40 pieces"),
     ],
 )

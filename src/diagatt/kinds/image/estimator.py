@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from diagatt.estimators import DiagAttClassifier, DiagAttRegressor
 from diagatt.kinds.estimator import KindClassifier, KindEstimator, inner_has
 from diagatt.kinds.image.kronecker import coefficient_matrices
-from diagatt.kinds.image.patches import PatchRows
+from diagatt.kinds.image.patches import PATCH_RULES, PatchRows
 from diagatt.kinds.image.reading import MAX_PIXELS, image_size
-from diagatt.parameters import at_least, count, positive, shown
+from diagatt.parameters import Rule, at_least, count, positive, shown
 from diagatt.ragged import RaggedRows
 
 __all__ = ["ImageClassifier", "ImageRegressor", "PatchedImages"]
@@ -51,6 +51,7 @@ class PatchedImages:
 class _ImageEstimator(KindEstimator):
     """What the classifier and the regressor share."""
 
+    rules: ClassVar[Mapping[str, Rule]] = PATCH_RULES
     _inner: ClassVar[type]
 
     def __init__(

@@ -2,26 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from diagatt.coerce import offsets_from
-from diagatt.kinds.image.grid import Grid
+from diagatt.kinds.image.grid import PADDINGS, Grid
 from diagatt.kinds.image.reading import (
+    CHANNELS,
     MAX_PIXELS,
     as_source,
     check_finite_pixels,
     described,
     image_size,
     read_image,
+    refuse_mask,
 )
+from diagatt.parameters import Rule, check, count, one_of, optional
 from diagatt.ragged import RaggedRows
 
 __all__ = ["PatchRows", "columns_as_rows"]
+
+
+def _sides() -> Rule:
+    """Allow a whole number of pixels, or two: down and right."""
+    one = count(1)
+
+    def accepts(value: Any) -> bool:
+        items = value.tolist() if isinstance(value, np.ndarray) else value
+        pair = isinstance(items, list | tuple) and len(items) == 2
+        return all(map(one.accepts, items)) if pair else one.accepts(items)
+
+    return Rule("one or two whole numbers of pixels, at least one", accepts)
+
+
+# Parameters of PatchRows, which estimators of images have as well.
+PATCH_RULES: Mapping[str, Rule] = {
+    "patch": _sides(),
+    "stride": optional(_sides()),
+    "padding": one_of(*PADDINGS),
+    "channels": one_of(*CHANNELS),
+    "max_pixels": count(1, 2**63 - 1),
+}
 
 
 class PatchRows(TransformerMixin, BaseEstimator):
@@ -69,6 +94,8 @@ class PatchRows(TransformerMixin, BaseEstimator):
            [0.25, 0.25, 0.75, 0.75]])
     """
 
+    rules: ClassVar[Mapping[str, Rule]] = PATCH_RULES
+
     def __init__(
         self,
         patch: Any = (8, 8),
@@ -92,6 +119,7 @@ class PatchRows(TransformerMixin, BaseEstimator):
         images : array of shape (n, H, W) or (n, H, W, C), or sequence of arrays, paths, PIL images
         y : ignored
         """
+        check(self)
         first = _collection(images)[0]
         pixels = read_image(first, self.channels, self.max_pixels, "image 0")
         return self.set_channels(1 if pixels.ndim == 2 else pixels.shape[2])
@@ -244,6 +272,8 @@ def columns_as_rows(images: Any) -> RaggedRows:
 
 def _collection(images: Any) -> Any:
     """Return images as an array of three or four axes, or as a list."""
+    if np.ma.isMaskedArray(images):
+        refuse_mask(images, "the array of images")
     if isinstance(images, np.ndarray) and images.dtype != object:
         if images.ndim not in (3, 4):
             raise ValueError(

@@ -98,6 +98,14 @@ def check_finite_pixels(pixels: np.ndarray, name: str) -> None:
         )
 
 
+def refuse_mask(pixels: Any, name: str) -> None:
+    """Refuse masked pixels: what stands behind a mask is no pixel."""
+    hidden = np.argwhere(np.ma.getmaskarray(pixels))
+    if len(hidden):
+        at = ", ".join(str(i) for i in hidden[0])
+        raise ValueError(f"{name} is masked at ({at}): fill the pixel in, or drop the image.")
+
+
 def as_source(source: Any, name: str) -> Any:
     """Return paths and PIL images as they are, everything else as an array."""
     return source if _is_path(source) or _is_pillow(source) else _checked_array(source, name)
@@ -121,6 +129,8 @@ def _checked_array(source: Any, name: str) -> np.ndarray:
         array = np.asarray(source)
     except ValueError as error:
         raise ValueError(f"{name} is not an array of pixels: {error}.") from None
+    if np.ma.isMaskedArray(source):
+        refuse_mask(source, name)
     if array.dtype.kind not in "fiub":
         raise ValueError(
             f"{name} has dtype {array.dtype}: pass real numbers, a path, or a PIL image."

@@ -15,6 +15,7 @@ from diagatt.kinds.estimator import KindClassifier, KindEstimator, inner_has
 from diagatt.kinds.text.embedded import EmbeddedTexts, WordWeight, top_words
 from diagatt.kinds.text.presets import text_estimator
 from diagatt.kinds.text.rows import TextRows
+from diagatt.parameters import Rule, instance, one_of, optional
 from diagatt.persistence import from_document, to_document
 from diagatt.ragged import RaggedRows
 
@@ -24,6 +25,10 @@ __all__ = ["TextClassifier", "TextRegressor"]
 class _TextEstimator(KindEstimator):
     """What the classifier and the regressor share."""
 
+    rules: ClassVar[Mapping[str, Rule]] = {
+        "text_rows": optional(instance("a TextRows", TextRows)),
+        "preset": one_of("text", "keyword"),
+    }
     text_rows_: TextRows
     _inner: ClassVar[type]
     _steps = ("text_rows", "estimator")
@@ -77,9 +82,7 @@ class _TextEstimator(KindEstimator):
         return to_document(portable)[1]
 
     def _restore_rows(self, document: Mapping[str, Any], path: Any) -> None:
-        rows = from_document(TextRows, {}, document, path)
-        rows._check_parameters()
-        self.text_rows_ = rows
+        self.text_rows_ = from_document(TextRows, {}, document, path)
         self.text_rows = clone(self.text_rows_)
 
     def __sklearn_tags__(self):

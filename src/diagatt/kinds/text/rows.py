@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,18 +23,42 @@ from diagatt.kinds.text.language_model import (
     tokenize,
 )
 from diagatt.kinds.text.words import group_pieces, merge_pieces
+from diagatt.parameters import (
+    LARGEST_COUNT,
+    Rule,
+    boolean,
+    check,
+    count,
+    device,
+    either,
+    instance,
+    one_of,
+    optional,
+    path,
+)
 from diagatt.progress import progress_bar
 from diagatt.ragged import RaggedRows
 
 __all__ = ["TextRows", "TruncatedTextWarning"]
 
-MERGES = ("mean", "first", None)
 # Texts that are tokenized, embedded and stored before the next ones are looked at.
 CHUNK_TEXTS = 8192
 
 
 class TruncatedTextWarning(UserWarning):
     """A text is longer than the model can read, and its end was left out."""
+
+
+def _layers() -> Rule:
+    """Allow the index of a layer, from either end, or several."""
+    one = count(-LARGEST_COUNT)
+
+    def accepts(value: Any) -> bool:
+        items = value.tolist() if isinstance(value, np.ndarray) else value
+        several = isinstance(items, list | tuple) and len(items) > 0
+        return all(map(one.accepts, items)) if several else one.accepts(items)
+
+    return Rule("an integer or several", accepts)
 
 
 class TextRows(TransformerMixin, BaseEstimator):
@@ -82,6 +106,16 @@ class TextRows(TransformerMixin, BaseEstimator):
     [['It', "doesn't", 'work', '!'], ['Lovely', '.']]
     """
 
+    rules: ClassVar[Mapping[str, Rule]] = {
+        "model": either(one_of("minilm"), instance("a directory, or a Hugging Face id", str)),
+        "layers": either(one_of("auto", "joined"), _layers()),
+        "merge": one_of("mean", "first", None),
+        "max_length": optional(count(3)),
+        "batch_size": count(1),
+        "device": device(),
+        "cache": optional(path()),
+        "verbose": boolean(),
+    }
     fitted_rules: ClassVar[attributes.Rules] = {"fingerprint_": attributes.text()}
 
     def __init__(
@@ -107,7 +141,7 @@ class TextRows(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check parameters and texts and remember which model it is; nothing is learned."""
-        self._check_parameters()
+        check(self)
         check_texts(X)
         self.fingerprint_ = fingerprint(model_folder(self.model))
         return self
@@ -118,7 +152,7 @@ class TextRows(TransformerMixin, BaseEstimator):
 
     def embed(self, texts: Any) -> EmbeddedTexts:
         """Return the rows of a list of texts with the words they stand for."""
-        self._check_parameters()
+        check(self)
         texts = check_texts(texts)
         folder = model_folder(self.model)
         content, layers = fingerprint(folder), resolve_layers(self.layers, layer_count(folder))
@@ -180,14 +214,6 @@ class TextRows(TransformerMixin, BaseEstimator):
                     first = group_pieces(texts[i], spans)
                     pieces, spans = merge_pieces(pieces, spans, first, self.merge)
                 yield texts[i], Embedded(pieces, spans, tokens[i].n_cut)
-
-    def _check_parameters(self) -> None:
-        if self.merge not in MERGES:
-            raise ValueError(f"unknown merge {self.merge!r}: choose one of {list(MERGES)}.")
-        for name, least in [("max_length", 3), ("batch_size", 1)]:
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, int | np.integer) or value < least):
-                raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

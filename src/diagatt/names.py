@@ -1,0 +1,141 @@
+"""Columns by name: which names a container has, and its columns in the order of a fit."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from diagatt.arrays import InputError
+
+Names = tuple[str, ...]
+
+SHOWN = 5  # names that a message lists before it counts the rest
+
+
+def names_of(values: Any, what: str) -> Names | None:
+    """Return the names of the columns of a frame; None if it has none.
+
+    Columns that are numbered (as pandas does by default) have no names.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> names_of(pd.DataFrame({"age": [31], "size": [1.8]}), "X")
+    ('age', 'size')
+    >>> names_of([[31, 1.8]], "X") is None
+    True
+    """
+    if isinstance(values, np.ndarray | list | tuple | torch.Tensor):
+        return None
+    if hasattr(values, "feature_names"):
+        return values.feature_names
+    # pyarrow says column_names, all others say columns; narwhals would refuse twins unnamed.
+    columns = getattr(values, "column_names", getattr(values, "columns", None))
+    if columns is None or callable(columns):
+        return None
+    found = list(columns)
+    words = [isinstance(name, str) for name in found]
+    if not any(words):
+        if len(set(found)) < len(found):
+            raise InputError(f"{what} has two columns {_twin(found)!r}: give each its own name.")
+        return None
+    if not all(words):
+        raise InputError(
+            f"{what} has columns that are named by words and by others, such as "
+            f"{found[words.index(False)]!r}: feature names must all be strings."
+        )
+    return checked(found, what)
+
+
+def checked(names: Sequence[Any], what: str, count: int | None = None) -> Names:
+    """Return names as a tuple; refuse what is no string, twins, and another count than `count`."""
+    if isinstance(names, str | bytes) or not hasattr(names, "__iter__"):
+        raise InputError(f"the names of {what} must be a list of strings, got {names!r}.")
+    found = [str(name) if isinstance(name, np.str_) else name for name in names]
+    for name in found:
+        if not isinstance(name, str):
+            raise InputError(f"the names of {what} must be strings, got {name!r}.")
+    if len(set(found)) < len(found):
+        raise InputError(f"{what} has two columns {_twin(found)!r}: give each its own name.")
+    if count is not None and len(found) != count:
+        raise InputError(f"{len(found)} names were given for the {count} columns of {what}.")
+    return tuple(found)
+
+
+def order(found: Names, wanted: Sequence[str], what: str, select: str) -> np.ndarray | None:
+    """Return where the wanted columns stand; None if they are all there, in this order.
+
+    Parameters
+    ----------
+    found, wanted : names
+    what : str
+        What has the columns, for messages.
+    select : str
+        How to select the wanted columns, for the message about others.
+
+    Examples
+    --------
+    >>> order(("size", "age"), ("age", "size"), "X", "X[names]")
+    array([1, 0])
+    """
+    if found == tuple(wanted):
+        return None
+    place = {name: i for i, name in enumerate(found)}
+    missing = [name for name in wanted if name not in place]
+    if missing:
+        raise InputError(
+            f"The feature names should match those that were passed during fit: {what} has no "
+            f"column {listed(missing)}; it has {listed(found)}."
+        )
+    if len(found) > len(wanted):
+        known = set(wanted)
+        more = [name for name in found if name not in known]
+        raise InputError(
+            f"The feature names should match those that were passed during fit: {what} also has "
+            f"the column {listed(more)}, which the fit had not. Select the others: {select}."
+        )
+    return np.array([place[name] for name in wanted])
+
+
+def match(
+    found: Names | None, wanted: Sequence[str] | None, what: str, select: str
+) -> np.ndarray | None:
+    """Return where the columns of the fit stand among those found; None if nothing moves.
+
+    If only one side has names, columns are taken in their order, with scikit-learn's warning.
+    """
+    if found is None and wanted is not None:
+        _warn(
+            f"{what} does not have valid feature names, but the model was fitted with feature "
+            f"names ({listed(wanted)}): columns are taken in this order."
+        )
+    if found is not None and wanted is None:
+        _warn(
+            f"{what} has feature names, but the model was fitted without feature names: columns "
+            "are taken in their order."
+        )
+    return None if found is None or wanted is None else order(found, wanted, what, select)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Name the first few: ``'a', 'b' and 7 others``.
+
+    Examples
+    --------
+    >>> listed(["a", "b"]), listed(list("abcdefgh"))
+    ("'a', 'b'", "'a', 'b', 'c', 'd', 'e' and 3 others")
+    """
+    words = ", ".join(repr(name) for name in names[:SHOWN])
+    return words if len(names) <= SHOWN else f"{words} and {len(names) - SHOWN} others"
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, UserWarning, stacklevel=2)
+
+
+def _twin(names: Sequence[Any]) -> Any:
+    return next(name for name in names if names.count(name) > 1)
