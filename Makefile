@@ -2,6 +2,9 @@
 VENV   ?= .venv
 PYTHON ?= python3
 BIN    := $(VENV)/bin
+PIP    := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+# What is installed: the library alone, which the demo needs, or everything that checks it.
+CORE   := $(VENV)/.core
 READY  := $(VENV)/.ready
 # Two cores is the machine we promise times for; more workers are welcome to more.
 WORKERS ?= 2
@@ -18,15 +21,21 @@ help:
 	@echo "make docs                   the documentation, its examples run"
 	@echo "make reproduce-table1-cell  the paper's own training at full size, three seeds (minutes)"
 
-$(READY): pyproject.toml constraints.txt
+$(CORE): pyproject.toml constraints.txt
+	@echo "Installing the library into $(VENV); torch is the large part of it."
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(PIP) torch==2.13.0
+	$(PIP) -e .
+	@touch $(CORE)
+
+$(READY): $(CORE)
+	@echo "Installing what checks the library into $(VENV)."
+	$(PIP) -e ".[dev]"
 	@touch $(READY)
 
 install: $(READY)
 
-demo: $(READY)
+demo: $(CORE)
 	$(BIN)/python -m diagatt demo
 
 lint: $(READY)
@@ -41,11 +50,11 @@ check: $(READY)
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 # The unit tests of the core, for the time between two edits.
-CORE := tests/attention tests/families tests/solvers tests/test_segments.py tests/test_scores.py tests/test_ragged.py \
+FAST := tests/attention tests/families tests/solvers tests/test_segments.py tests/test_scores.py tests/test_ragged.py \
 	tests/test_coerce.py tests/test_parameters.py tests/test_selection.py tests/test_rooms.py
 
 check-fast: $(READY)
-	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m "not slow" $(CORE)
+	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m "not slow" $(FAST)
 
 test: lint types check
 
@@ -61,7 +70,7 @@ test-shuffled: $(READY)
 	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -p randomly --randomly-seed=$(SEED)
 
 docs: $(READY)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	$(PIP) -e ".[docs]"
 	$(BIN)/sphinx-build -b html -W --keep-going docs docs/_build/html
 
 reproduce-table1-cell: $(READY)
