@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from diagatt.studies import STUDIES, compare, get_study, matching_share, published
+from diagatt.studies import RULES, STUDIES, compare, get_study, matching, published
 from diagatt.studies.comparison import explanations
 from diagatt.studies.methods import PAPER_METHODS
 from tests.studies.toy import line
@@ -27,12 +27,40 @@ def cell_of(lines, method, metric, scenario="table1-p100-d70", **options):
 def test_the_papers_own_method(value, verdict):
     found = cell_of([line("table1-p100-d70", "diagatt-1", rmse=value)], "diagatt-1", "rmse")
     assert found.verdict == verdict
-    assert found.difference == pytest.approx((value - 7.294) / 0.259)
+    assert found.difference == pytest.approx(value - 7.294)
+    assert found.sds == pytest.approx((value - 7.294) / 0.259)
+    assert found.is_within_sds == (verdict == "matches")
 
 
 def test_a_tenth_matches_where_sds_are_small():
     lines = [line("table1-p100-d70", "grouplasso", crlr=9.97 * 1.09)]
-    assert cell_of(lines, "grouplasso", "crlr").verdict == "matches"
+    found = cell_of(lines, "grouplasso", "crlr")
+    assert (found.verdict, found.is_within_sds) == ("matches", True)
+    lines = [line("table1-p120-d90", "mdsp", rmse=7.544 - 4 * 0.105)]  # 5.6 % off
+    found = cell_of(lines, "mdsp", "rmse", "table1-p120-d90")
+    assert (found.verdict, found.is_within_sds) == ("matches", False)
+
+
+def test_the_error_of_a_difference_has_both_sides_replications():
+    one = cell_of([line("table1-p100-d70", "diagatt-1", rmse=8.0)], "diagatt-1", "rmse")
+    assert one.error == pytest.approx(0.259 * np.sqrt(1 + 1 / 100))
+    values = [7.0, 7.5, 8.0]
+    lines = [line("table1-p100-d70", "diagatt-1", k, rmse=v) for k, v in enumerate(values)]
+    error = cell_of(lines, "diagatt-1", "rmse").error
+    assert error == pytest.approx(np.sqrt(np.var(values, ddof=1) / 3 + 0.259**2 / 100))
+
+
+def test_both_rules_are_counted():
+    lines = [
+        line("table1-p100-d70", "diagatt-1", rmse=7.3),  # by both
+        line("table1-p120-d90", "mdsp", rmse=7.544 - 4 * 0.105),  # by the wide rule alone
+        line("table1-p100-d90", "diagatt-1", rmse=60.0),  # by none
+        line("table1-p100-d70", "diagatt", rmse=3.0),  # ours is not the paper's method
+    ]
+    cells = compare(get_study("table1"), lines)
+    assert [matching(cells, rule) for rule in RULES] == [(1, 3), (2, 3)]
+    with pytest.raises(ValueError, match="unknown rule"):
+        matching(cells, "within 10 SD")
 
 
 def test_larger_crlr_is_better():
@@ -73,7 +101,7 @@ def test_what_was_not_run_says_so():
     judged = [c for c in cells if c.paper is not None]
     assert len([c for c in judged if c.method != "diagatt"]) == 56
     assert {c.verdict for c in judged} == {"not run"}
-    assert np.isnan(matching_share(cells))
+    assert [matching(cells, rule) for rule in RULES] == [(0, 0), (0, 0)]
 
 
 def test_the_238_cells_have_their_place():

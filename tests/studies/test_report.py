@@ -22,9 +22,12 @@ def test_tables_hold_every_cell_and_escape():
     assert len(rows) == len(cells)
     why = {("diagatt-1", "rmse"): "because <it> is"}
     text = markdown_page(study, cells, lines, why)
-    assert "9.000 (0.000) | 2 | 7.294 (0.259) | +6.6 SD" in text
-    assert "- table1-p100-d70, diagatt-1, rmse, worse: because <it> is." in text
-    assert "- table1-p100-d70, diagatt-1, crlr, worse: not explained." in text
+    row = "9.000 (0.000) | 2 | 7.294 (0.259) | +1.706 (0.026) | +6.6 | – | no | worse |"
+    assert row in text
+    place = "(table1-p100-d70 +6.6 SD, worse)"
+    assert f"- **diagatt-1, rmse**: because <it> is {place}." in text
+    assert "- **diagatt-1, crlr**: not explained (table1-p100-d70 -9.5 SD, worse)." in text
+    assert "that match: 0 of 2 (0 %) within 3 SD, 0 of 2 (0 %) within 3 SD or 10 %." in text
     assert "cores 2" in text
     html = cells_html(study, cells)
     assert html.count("<tr") == len(cells) + 1
@@ -75,7 +78,7 @@ def test_results_of_other_parameters_are_not_counted(tmp_path):
     assert "| rmse | table1-p100-d70 | oracle | 3.000 | 1 |" in (tmp_path / "table1.md").read_text()
     index = write_index(store, tmp_path).read_text()
     assert "1 tasks" in index
-    assert "238 cells are published; 0 are run, and 0 match (0.0 %)" in index
+    assert "238 cells are published, 224 of them with an SD; 0 are run." in index
 
 
 def lines(**accuracies):

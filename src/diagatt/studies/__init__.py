@@ -1,13 +1,14 @@
 """Every table and figure of the paper: scenario × method × scoring, cached and resumable."""
 
 from diagatt.studies.catalogue import STUDIES, Study, get_study
-from diagatt.studies.comparison import Cell, compare, matching_share
+from diagatt.studies.comparison import RULES, Cell, compare, matching
 from diagatt.studies.published import Published, published
 from diagatt.studies.report import write_index, write_report
 from diagatt.studies.results import ResultStore
 from diagatt.studies.tasks import Task, run_task, run_tasks
 
 __all__ = [
+    "RULES",
     "STUDIES",
     "Cell",
     "Published",
@@ -16,7 +17,7 @@ __all__ = [
     "Task",
     "compare",
     "get_study",
-    "matching_share",
+    "matching",
     "published",
     "run_task",
     "run_tasks",

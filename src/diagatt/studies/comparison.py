@@ -14,14 +14,16 @@ import numpy as np
 
 from diagatt.studies.catalogue import Study
 from diagatt.studies.methods import ORACLE
-from diagatt.studies.published import Published, published
+from diagatt.studies.published import PAPER_REPS, Published, published
 
-__all__ = ["Cell", "compare", "explanations", "matching_share"]
+__all__ = ["RULES", "Cell", "compare", "explanations", "matching"]
 
 SMALLER_IS_BETTER = ("rmse",)
 # Ours stands for the paper's method: it is held against the better of the two versions.
 STANDS_FOR = dict.fromkeys(("diagatt", "diagatt-contextual"), ("diagatt-1", "diagatt-r"))
 MATCHING_SDS, MATCHING_PART = 3.0, 0.10
+#: The two rules by which a cell matches, in words.
+RULES = ("within 3 SD", "within 3 SD or 10 %")
 
 _Place = tuple[str, str, str]  # scenario, method, metric
 
@@ -39,24 +41,47 @@ class Cell:
     paper: float | None  #: Published; for our own DiagAtt the better of the paper's two cells.
     paper_sd: float | None
     oracle: float | None  #: Mean of the Bayes oracle on the same test sets.
-    #: "matches", "better", "worse" or "not run"; empty where nothing was published, or where the
-    #: sample size is not the paper's.
+    #: "matches" by the wider of the two rules, "better", "worse" or "not run"; empty where nothing
+    #: was published, or where the sample size is not the paper's.
     verdict: str
 
     @property
     def difference(self) -> float | None:
-        """Our mean less the paper's, in the paper's SDs."""
-        if self.mean is None or self.paper is None or not self.paper_sd:
+        """Our mean less the paper's."""
+        return None if self.mean is None or self.paper is None else self.mean - self.paper
+
+    @property
+    def error(self) -> float | None:
+        r"""Standard error of the difference: :math:`\sqrt{s^2/m + s_P^2/100}`.
+
+        s is our SD over m replications, and the paper's SD stands in for it where m = 1; the paper
+        has 100 replications.
+        """
+        if self.difference is None or not self.paper_sd:
             return None
-        return (self.mean - self.paper) / self.paper_sd
+        return _error(self.sd, self.reps, self.paper_sd)
+
+    @property
+    def sds(self) -> float | None:
+        """The difference in the paper's SDs."""
+        if self.difference is None or not self.paper_sd:
+            return None
+        return self.difference / self.paper_sd
+
+    @property
+    def is_within_sds(self) -> bool | None:
+        """Whether the difference is at most 3 of the paper's SDs; None if it printed no SD."""
+        return None if self.sds is None or not self.verdict else abs(self.sds) <= MATCHING_SDS
 
 
 def compare(study: Study, lines: Iterable[dict[str, Any]], scale: float = 1.0) -> list[Cell]:
     """Return the cells of a study from the lines of a result store.
 
-    A cell *matches* if our mean lies within 3 of the paper's SDs or within 10 % of its mean;
-    otherwise it is *better* or *worse*. Our own DiagAtt is *better* if its mean is, by two
-    standard errors, better than both of the paper's.
+    Two rules are reported side by side. By the narrow one a cell matches if our mean lies within 3
+    of the paper's SDs (`Cell.is_within_sds`). By the wide one, which the verdict says, it *matches*
+    if it lies within 3 SDs or within 10 % of the paper's mean; otherwise it is *better* or *worse*.
+    Our own DiagAtt is *better* if its mean is, by two standard errors of the difference, better
+    than both of the paper's.
 
     Parameters
     ----------
@@ -87,10 +112,25 @@ def compare(study: Study, lines: Iterable[dict[str, Any]], scale: float = 1.0) -
     return cells
 
 
-def matching_share(cells: Sequence[Cell]) -> float:
-    """Return the share of the run cells of the paper's own methods that match."""
-    run = [c for c in cells if c.paper is not None and c.method not in STANDS_FOR and c.reps]
-    return sum(c.verdict == "matches" for c in run) / len(run) if run else float("nan")
+def matching(cells: Sequence[Cell], rule: str) -> tuple[int, int]:
+    """Count the cells of the paper's own methods that match by one of `RULES`, and those judged.
+
+    Only cells that were run are judged, by the rule of SDs only those that were published with one.
+
+    Examples
+    --------
+    >>> from diagatt.studies import get_study
+    >>> matching(compare(get_study("table1"), []), "within 3 SD")
+    (0, 0)
+    """
+    run = [c for c in cells if c.verdict and c.method not in STANDS_FOR and c.reps]
+    if rule == RULES[0]:
+        found = [c.is_within_sds for c in run if c.is_within_sds is not None]
+    elif rule == RULES[1]:
+        found = [c.verdict == "matches" for c in run]
+    else:
+        raise ValueError(f"unknown rule {rule!r}: choose one of {RULES}.")
+    return sum(found), len(found)
 
 
 @cache
@@ -131,8 +171,14 @@ def _verdict(
         return "not run"
     _, method, metric = place
     gain = paper.mean - mean if metric in SMALLER_IS_BETTER else mean - paper.mean
-    if method in STANDS_FOR and gain > 2 * (sd or 0.0) / np.sqrt(reps):
+    if method in STANDS_FOR and gain > 2 * _error(sd, reps, paper.sd or 0.0):
         return "better"
     if abs(gain) <= max(MATCHING_SDS * (paper.sd or 0.0), MATCHING_PART * abs(paper.mean)):
         return "matches"
     return "better" if gain > 0 else "worse"
+
+
+def _error(sd: float | None, reps: int, paper_sd: float) -> float:
+    """Return the standard error of our mean less the paper's."""
+    own = paper_sd if sd is None else sd
+    return float(np.sqrt(own**2 / reps + paper_sd**2 / PAPER_REPS))

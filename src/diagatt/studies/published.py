@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-__all__ = ["Published", "published"]
+__all__ = ["PAPER_REPS", "Published", "published"]
+
+#: Replications behind the means and SDs of Tables 1, 2 and S2 to S4.
+PAPER_REPS = 100
 
 
 @dataclass(frozen=True)

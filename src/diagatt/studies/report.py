@@ -15,11 +15,12 @@ from scipy.stats import t as student
 
 from diagatt.files import write_atomically
 from diagatt.plots.canvas import figure_bytes
-from diagatt.studies import text_scenarios
+from diagatt.studies import notes, text_scenarios
 from diagatt.studies.catalogue import STUDIES, Study
-from diagatt.studies.comparison import Cell, compare, explanations, matching_share
+from diagatt.studies.comparison import RULES, STANDS_FOR, Cell, compare, explanations
 from diagatt.studies.methods import PAPER_METHODS
 from diagatt.studies.overlap import draw_overlap, run_study
+from diagatt.studies.published import PAPER_REPS
 from diagatt.studies.results import ResultStore
 from diagatt.tables import csv_table, html_table, markdown_table
 
@@ -27,17 +28,15 @@ __all__ = ["write_index", "write_report"]
 
 CLASSES = {"1": "positive", "0": "negative"}
 _HEAD = (
-    *("metric", "scenario", "method", "ours (SD)", "reps", "paper (SD)", "difference", "oracle"),
-    "verdict",
+    *("metric", "scenario", "method", "ours (SD)", "reps", "paper (SD)", "difference (SE)"),
+    *("in SDs", "oracle", *RULES),
 )
 _FIELDS = (
     *("metric", "scenario", "method", "mean", "sd", "reps", "paper", "paper_sd"),
-    *("difference", "oracle", "verdict"),
+    *("difference", "error", "sds", "oracle", "is_within_sds", "verdict"),
 )
 _DIGITS = {"rmse": 3, "crlr": 2, "accuracy": 2}
 _COLOURS = ("#4c78a8", "#e4894c")  # distinguishable for the colour-blind
-
-_Lines = Sequence[dict[str, Any]]  # of a result store
 
 
 def write_report(study: Study, store: ResultStore, folder: Path, scale: float = 1.0) -> list[Path]:
@@ -68,32 +67,35 @@ def write_index(store: ResultStore, folder: Path) -> Path:
         counted += own
         cells = compare(study, own)
         judged += [c for c in cells if c.method in PAPER_METHODS and c.paper is not None]
-        share = matching_share(cells)
         ours = [c for c in cells if c.method == "diagatt" and c.paper is not None]
         better = sum(c.verdict == "better" for c in ours)
         rows.append(
             [
                 study.title,
                 f"{sum(c.reps > 0 for c in cells)} of {len(cells)}",
-                "–" if share != share else f"{100 * share:.0f} %",
+                notes.replications([c for c in cells if c.method in PAPER_METHODS] or cells),
+                *(notes.share(cells, rule) for rule in RULES),
                 f"{better} of {len(ours)}" if ours else "–",
                 f"[{study.name}]({study.name}.md)",
             ]
         )
-    head = ["study", "cells run", "match, of the paper's methods", "ours better", "table"]
-    matching = sum(c.verdict == "matches" for c in judged)
+    head = ["study", "cells run", "replications", *RULES, "ours better", "table"]
     total = (
-        f"Of the paper's own methods {len(judged)} cells are published; "
-        f"{sum(c.reps > 0 for c in judged)} are run, and {matching} match "
-        f"({100 * matching / len(judged):.1f} %)."
+        f"Of the paper's own methods {len(judged)} cells are published, "
+        f"{sum(c.paper_sd is not None for c in judged)} of them with an SD; "
+        f"{sum(c.reps > 0 for c in judged)} are run. Within 3 of the paper's SDs lie "
+        f"{notes.share(judged, RULES[0])}; within 3 SDs or within 10 % of the paper's mean lie "
+        f"{notes.share(judged, RULES[1])}. The paper has {PAPER_REPS} replications of each cell "
+        "of Tables 1, 2 and S2 to S4, and most of ours have fewer: the tables give every "
+        "difference with its standard error, and say why cells are more than 3 SDs off."
     )
-    parts = ["# What was run", markdown_table(head, rows), total, _provenance(counted)]
+    parts = ["# What was run", markdown_table(head, rows), total, notes.provenance(counted)]
     path = folder / "README.md"
     write_atomically(path, ("\n\n".join(parts) + "\n").encode("utf-8"))
     return path
 
 
-def _current(study: Study, lines: _Lines, scale: float = 1.0) -> list[dict[str, Any]]:
+def _current(study: Study, lines: notes.Lines, scale: float = 1.0) -> list[dict[str, Any]]:
     """Return the results of the study as it is now, not those of other settings or revisions."""
     reps = 1 + max((line["replication"] for line in lines), default=0)
     keys = {task.key for task in study.tasks(reps, scale=scale)}
@@ -104,11 +106,17 @@ def _current(study: Study, lines: _Lines, scale: float = 1.0) -> list[dict[str, 
 
 
 def markdown_page(
-    study: Study, cells: Sequence[Cell], lines: _Lines, reasons: Mapping[tuple[str, ...], str]
+    study: Study, cells: Sequence[Cell], lines: notes.Lines, reasons: Mapping[tuple[str, ...], str]
 ) -> str:
     """Return the table with title, summary, explanations, provenance, and tables of texts."""
     body = markdown_table(_HEAD, map(_texts, cells))
-    parts = [f"# {study.title}", _summary(cells), body, _notes(cells, reasons), _provenance(lines)]
+    parts = [
+        f"# {study.title}",
+        notes.summary(cells),
+        body,
+        notes.reasons_of_misses(cells, reasons),
+        notes.provenance(lines),
+    ]
     if study.name == "uci":
         parts += [paired_table(study, lines), word_table(study, lines)]
     elif study.name == "keywords":
@@ -134,50 +142,21 @@ def _texts(cell: Cell) -> tuple[str, ...]:
         spread = "" if value is None or sd is None else f" ({sd:.{digits}f})"
         return "–" if value is None else f"{value:.{digits}f}{spread}"
 
-    apart = "–" if cell.difference is None else f"{cell.difference:+.1f} SD"
+    apart = number(cell.difference, cell.error)
+    apart = apart if cell.difference is None or cell.difference < 0 else f"+{apart}"
     numbers = (number(cell.mean, cell.sd), str(cell.reps), number(cell.paper, cell.paper_sd))
     place = (cell.metric, cell.scenario, cell.method)
-    return (*place, *numbers, apart, number(cell.oracle), cell.verdict)
-
-
-def _summary(cells: Sequence[Cell]) -> str:
-    judged = Counter(cell.verdict for cell in cells if cell.verdict)
-    if not judged:
-        return (
-            "The paper prints no numbers here, or the sample size is not the paper's: no verdicts."
-        )
-    counts = ", ".join(f"{judged[v]} {v}" for v in ("matches", "better", "worse", "not run"))
-    share = matching_share(cells)
-    matched = "" if share != share else f" Of the paper's own methods {100 * share:.0f} % match."
-    return f"{counts}.{matched}"
-
-
-def _notes(cells: Sequence[Cell], reasons: Mapping[tuple[str, ...], str]) -> str:
-    """Return a line for every cell of the paper's methods that does not match."""
-    said = []
-    for cell in cells:
-        if cell.method in PAPER_METHODS and cell.verdict in ("better", "worse"):
-            general = reasons.get((cell.method, cell.metric), "not explained")
-            text = reasons.get((cell.method, cell.metric, cell.verdict), general)
-            said.append(f"- {cell.scenario}, {cell.method}, {cell.metric}, {cell.verdict}: {text}.")
-    return "\n".join(["Cells that do not match:", "", *said]) if said else ""
-
-
-def _provenance(lines: _Lines) -> str:
-    """Say when, with how many replications and on what the results were computed."""
-    if not lines:
-        return "Nothing was run yet."
-    dates = sorted({line["date"] for line in lines})
-    machines = sorted({line["machine"] for line in lines})
-    when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    texts = [", ".join(f"{k} {v}" for k, v in json.loads(m).items()) for m in machines]
-    return f"Run {when}, {len(lines)} tasks, on: " + "; ".join(texts) + "."
+    in_sds = "–" if cell.sds is None else f"{cell.sds:+.1f}"
+    narrow = {None: "–", True: "matches", False: "no"}[cell.is_within_sds]
+    if not cell.verdict or cell.method in STANDS_FOR:  # ours is not meant to match
+        narrow = ""
+    return (*place, *numbers, apart, in_sds, number(cell.oracle), narrow, cell.verdict)
 
 
 # ----------------------------------------------------------------- tables of the studies of texts
 
 
-def paired_table(study: Study, lines: _Lines, ours: str = "diagatt") -> str:
+def paired_table(study: Study, lines: notes.Lines, ours: str = "diagatt") -> str:
     """Return the accuracy of every method, and how far ours is ahead of it on the same splits.
 
     The interval is Student's t over splits. Splits share comments, so that it is somewhat too
@@ -224,7 +203,7 @@ def top_located(
     }
 
 
-def word_table(study: Study, lines: _Lines, k: int = 10) -> str:
+def word_table(study: Study, lines: notes.Lines, k: int = 10) -> str:
     """Return Table 3: the words located most often in comments of each class."""
     top = top_located(lines, k)
     methods = [m for m in study.methods if m in top]
@@ -238,7 +217,7 @@ def word_table(study: Study, lines: _Lines, k: int = 10) -> str:
     return f"## Words located most often\n\n{table}" if methods else ""
 
 
-def _split_table(lines: _Lines) -> str:
+def _split_table(lines: notes.Lines) -> str:
     """Return mean accuracy / CRLR of every test split of the keyword comments."""
     found: dict[tuple[str, str], dict[str, list[tuple[float, float]]]] = {}
     for line in lines:
