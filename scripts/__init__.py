@@ -1,0 +1,1 @@
+"""Scripts of the makefile and of the tests."""
