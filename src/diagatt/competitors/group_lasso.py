@@ -1,10 +1,4 @@
-r"""Group lasso over the rows of zero-padded samples, solved by skglm.
-
-.. math:: \min_{C, b}\; \sum_i w_i\, ℓ(y_i, ⟨X_i, C⟩ + b) + λ \sum_j ‖C_{j·}‖_2,
-          \qquad \sum_i w_i = 1
-
-with ℓ = (y − z)²/2 or the logistic loss; as in skglm, the loss is a mean over samples.
-"""
+"""Group lasso over the rows of zero-padded samples, solved by skglm."""
 
 from __future__ import annotations
 
@@ -19,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from diagatt import attributes
-from diagatt.competitors.padded import Padded
+from diagatt.competitors.shared import Padded
 from diagatt.estimators.response import Classification, Regression
 from diagatt.localization import N_LOCATED, row_positions
 from diagatt.parameters import at_least, optional, several
@@ -300,7 +294,6 @@ class _GroupLasso(Padded):
         return {**super()._fitted_shapes(), "coef_": (K, p, d), "intercept_": (K,)}
 
     def _predictor(self, values: Tensor, offsets: Tensor) -> Tensor:
-        self._refuse_longer(offsets)
         coef = torch.from_numpy(self.coef_).permute(1, 2, 0)  # (p, d, K)
         lengths = offsets.diff()
         z = torch.from_numpy(self.intercept_).repeat(len(lengths), 1)  # (n, K)
@@ -314,7 +307,6 @@ class _GroupLasso(Padded):
 
     def _row_scores(self, values: Tensor, offsets: Tensor) -> Tensor:
         """Return the norm of each position's coefficients (equation localization_grouplasso)."""
-        self._refuse_longer(offsets)
         norms = np.sqrt((self.coef_**2).sum(axis=(0, 2)))  # (p,)
         return torch.from_numpy(norms[row_positions(offsets.numpy())])
 

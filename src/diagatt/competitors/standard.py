@@ -10,7 +10,7 @@ from torch import Tensor
 
 from diagatt import attributes
 from diagatt.attention.standard import StandardAttention
-from diagatt.competitors.padded import Padded
+from diagatt.competitors.shared import Padded
 from diagatt.estimators.competitor import TRAINING_RULES
 from diagatt.estimators.response import Classification, Regression
 from diagatt.localization import N_LOCATED
@@ -83,13 +83,11 @@ class _StdAtt(Padded):
         return StandardAttention.from_arrays(W, V, b, self.memory_limit)
 
     def _predictor(self, values: Tensor, offsets: Tensor) -> Tensor:
-        self._refuse_longer(offsets)
         module = self.to_module()
         return in_blocks(module, values.to(module.value.dtype), offsets, module)
 
     def _row_scores(self, values: Tensor, offsets: Tensor) -> Tensor:
         """Return the norms of the rows of C_r, (N, R); each head names ⌊n_located/R⌋ rows."""
-        self._refuse_longer(offsets)
         module = self.to_module()
         return in_blocks(module, values.to(module.value.dtype), offsets, module.row_effects)
 
