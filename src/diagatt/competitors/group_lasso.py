@@ -139,7 +139,6 @@ def fit_group_lasso(
     logistic: bool = False,
     tolerance: float | None = None,
     start: np.ndarray | None = None,
-    max_iterations: int = 100,
 ) -> np.ndarray:
     """Minimize the penalized loss by skglm's block coordinate descent with working sets.
 
@@ -183,9 +182,7 @@ def fit_group_lasso(
     if tolerance is None:
         tolerance = 1e-10 if design.columns.size <= SMALL_DESIGN else 1e-4
     scale = np.linalg.norm(((w * (y - w @ y)) @ design.columns).reshape(n_rows, -1), axis=1).max()
-    solver = GroupBCD(
-        max_iter=max_iterations, tol=tolerance * max(scale, 1e-300), fit_intercept=logistic
-    )
+    solver = GroupBCD(max_iter=100, tol=tolerance * max(scale, 1e-300), fit_intercept=logistic)
     fitted = design.columns @ beta[:P] + (beta[-1] if logistic else 0.0)
     loss = WeightedLoss(logistic, w, design.lipschitz, **groups)
     penalty = WeightedGroupL2(float(alpha), np.ones(n_rows), **groups)

@@ -105,16 +105,10 @@ class StdAttRegressor(Regression, _StdAtt):
     ----------
     n_heads : int, "auto" or sequence
         R; "auto" tries 1, 2 and 3.
-    family : {"auto", "gaussian", "poisson", "gamma"}
-        "auto" is gaussian.
-    optimizer : {"auto", "adam", "lbfgs"}
-        Mini-batch Adam as in the paper, or full-batch L-BFGS; "auto" takes L-BFGS for small data.
-    learning_rate, batch_size : float, int
-        Step size of Adam, and how many samples it sees per step.
+    family, optimizer, learning_rate, batch_size, tolerance, device, verbose
+        As in `GatedAttentionRegressor`; the paper trains by Adam.
     max_epochs : int, "auto" or sequence
         Passes of Adam; "auto" tries 1, 2, 4 and 8.
-    tolerance : float
-        L-BFGS stops when no entry of the gradient is larger.
     ridge, score_ridge : float
         Penalties ½λ‖V‖² and ½λσ²(‖W_Q‖² + ‖W_K‖²), added to the summed loss; σ² is the variance
         of y (1 unless gaussian). The paper has none.
@@ -125,8 +119,6 @@ class StdAttRegressor(Regression, _StdAtt):
     n_located, selection, random_state
         See `Competitor`; located is the union over heads of the rows with the largest norms in
         C_r (supplement S7.3).
-    device, verbose : str, bool
-        Torch device, and whether to show a progress bar.
 
     Attributes
     ----------

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from diagatt.coerce import offsets_from
+from diagatt.coerce import offsets_from, row_name
 from diagatt.kinds.answers import answer
 from diagatt.metrics import rmse
 from diagatt.ragged import RaggedRows
@@ -283,9 +283,5 @@ def _pack(
 def _refuse(wrong: np.ndarray, packed: np.ndarray, lengths: np.ndarray, name: str, rule: str):
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
-        offsets = offsets_from(lengths)
-        sample = int(np.searchsorted(offsets, row, side="right")) - 1
-        raise ValueError(
-            f"sample {sample}, row {row - offsets[sample]}: {name} {tuple(packed[row].tolist())} "
-            f"must be {rule}."
-        )
+        where, found = row_name(offsets_from(lengths), row), tuple(packed[row].tolist())
+        raise ValueError(f"{where}: {name} {found} must be {rule}.")
