@@ -1,9 +1,9 @@
-"""One table in four languages."""
+"""One table in three languages."""
 
 import csv
 import re
 
-from diagatt.tables import csv_table, html_table, markdown_table, text_table
+from diagatt.tables import csv_table, html_table, markdown_table
 
 HEAD, LINES = ["name", "value"], [["a < b", 1.5], ["c, d", 22], ["e", None]]
 
@@ -16,11 +16,6 @@ def test_every_language_has_every_cell():
         ["e", ""],
     ]
     assert markdown_table(HEAD, LINES).splitlines()[2] == "| a < b | 1.5 |"
-    assert text_table(HEAD, LINES[:2]).splitlines() == [
-        "name   value",
-        "a < b    1.5",
-        "c, d      22",
-    ]
 
 
 def test_html_is_escaped_and_says_what_is_left_out():
@@ -38,6 +33,5 @@ def test_html_with_classes_has_a_line_per_row():
 
 
 def test_an_empty_table_is_a_table():
-    assert text_table(HEAD, []) == "name  value"
     assert markdown_table(HEAD, []).count("\n") == 1
     assert html_table("t", [], []) == "<table><caption>t</caption><tbody></tbody></table>"

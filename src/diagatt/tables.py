@@ -1,4 +1,4 @@
-"""Small tables as Markdown, CSV, HTML or aligned text.
+"""Small tables as Markdown, CSV or HTML.
 
 Each function takes column names and lines of cells and returns a string; nothing is printed.
 """
@@ -10,8 +10,6 @@ import io
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
-
-__all__ = ["csv_table", "html_table", "markdown_table", "text_table"]
 
 
 def markdown_table(head: Sequence[Any], lines: Iterable[Sequence[Any]]) -> str:
@@ -39,25 +37,6 @@ def csv_table(head: Sequence[Any], lines: Iterable[Sequence[Any]]) -> str:
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows([head, *lines])
     return out.getvalue()
-
-
-def text_table(head: Sequence[Any], lines: Iterable[Sequence[Any]]) -> str:
-    """Return a table whose columns are aligned by spaces, numbers to the right.
-
-    Examples
-    --------
-    >>> print(text_table(["method", "rmse"], [["pooled", 12.5], ["gated", 7]]))
-    method  rmse
-    pooled  12.5
-    gated      7
-    """
-    rows = [head, *lines]
-    columns = []
-    for cells in zip(*rows, strict=True):
-        width = max(len(str(cell)) for cell in cells)
-        numbers = all(isinstance(cell, int | float) for cell in cells[1:])
-        columns.append([f"{cell!s:{'>' if numbers else '<'}{width}}" for cell in cells])
-    return "\n".join("  ".join(row).rstrip() for row in zip(*columns, strict=True))
 
 
 def html_table(

@@ -7,7 +7,7 @@ import pytest
 
 from diagatt import DiagAttRegressor, GatedAttentionRegressor, PooledRegressor, RaggedRows
 from diagatt.metrics import crlr, mean_deviance, rmse
-from diagatt.report.facts import metrics, model_facts
+from diagatt.report.page import metrics, model_facts
 from diagatt.report.samples import NEAR, collect
 from tests.models import regressor
 

@@ -1,10 +1,4 @@
-r"""Group lasso over the rows of zero-padded samples, solved by skglm.
-
-.. math:: \min_{C, b}\; \sum_i w_i\, ℓ(y_i, ⟨X_i, C⟩ + b) + λ \sum_j ‖C_{j·}‖_2,
-          \qquad \sum_i w_i = 1
-
-with ℓ = (y − z)²/2 or the logistic loss; as in skglm, the loss is a mean over samples.
-"""
+"""Group lasso over the rows of zero-padded samples, solved by skglm."""
 
 from __future__ import annotations
 
@@ -19,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from diagatt import attributes
-from diagatt.competitors.padded import Padded
+from diagatt.competitors.shared import Padded
 from diagatt.estimators.response import Classification, Regression
 from diagatt.localization import N_LOCATED, row_positions
 from diagatt.parameters import at_least, optional, several
@@ -145,7 +139,6 @@ def fit_group_lasso(
     logistic: bool = False,
     tolerance: float | None = None,
     start: np.ndarray | None = None,
-    max_iterations: int = 100,
 ) -> np.ndarray:
     """Minimize the penalized loss by skglm's block coordinate descent with working sets.
 
@@ -189,9 +182,7 @@ def fit_group_lasso(
     if tolerance is None:
         tolerance = 1e-10 if design.columns.size <= SMALL_DESIGN else 1e-4
     scale = np.linalg.norm(((w * (y - w @ y)) @ design.columns).reshape(n_rows, -1), axis=1).max()
-    solver = GroupBCD(
-        max_iter=max_iterations, tol=tolerance * max(scale, 1e-300), fit_intercept=logistic
-    )
+    solver = GroupBCD(max_iter=100, tol=tolerance * max(scale, 1e-300), fit_intercept=logistic)
     fitted = design.columns @ beta[:P] + (beta[-1] if logistic else 0.0)
     loss = WeightedLoss(logistic, w, design.lipschitz, **groups)
     penalty = WeightedGroupL2(float(alpha), np.ones(n_rows), **groups)
@@ -300,7 +291,6 @@ class _GroupLasso(Padded):
         return {**super()._fitted_shapes(), "coef_": (K, p, d), "intercept_": (K,)}
 
     def _predictor(self, values: Tensor, offsets: Tensor) -> Tensor:
-        self._refuse_longer(offsets)
         coef = torch.from_numpy(self.coef_).permute(1, 2, 0)  # (p, d, K)
         lengths = offsets.diff()
         z = torch.from_numpy(self.intercept_).repeat(len(lengths), 1)  # (n, K)
@@ -314,7 +304,6 @@ class _GroupLasso(Padded):
 
     def _row_scores(self, values: Tensor, offsets: Tensor) -> Tensor:
         """Return the norm of each position's coefficients (equation localization_grouplasso)."""
-        self._refuse_longer(offsets)
         norms = np.sqrt((self.coef_**2).sum(axis=(0, 2)))  # (p,)
         return torch.from_numpy(norms[row_positions(offsets.numpy())])
 

@@ -1,15 +1,4 @@
-r"""Sample-specific coefficients under the row-wise multidirectional separation penalty.
-
-Every sample i has its own coefficient C_i, one line for each of its rows; lines are drawn either to
-0 or to a centre γ_j that all samples share (equation mdsp_penalty of the supplement):
-
-.. math:: \min_{C, γ}\; \sum_i \Big[ ℓ(y_i, ⟨X_i, C_i⟩)
-          + λ \sum_j \min\{‖C_{ij} - γ_j‖_1, ‖C_{ij}‖_1\} \Big]
-
-Proximal gradient steps in C, whose proximal map is exact, alternate with exact minimization over
-each γ_j for given sides. With steps of at most 1/L_i, L_i = c‖X_i‖², no step raises the objective.
-C has the shape of the packed rows; nothing else of that size is made.
-"""
+"""Sample-specific coefficients under the row-wise multidirectional separation penalty."""
 
 from __future__ import annotations
 
@@ -23,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from diagatt import attributes, coerce
-from diagatt.competitors.padded import Padded
+from diagatt.competitors.shared import Padded, Unweighted
 from diagatt.estimators.response import Classification, Regression
 from diagatt.localization import N_LOCATED, top_rows
 from diagatt.parameters import at_least, boolean, count, optional, several
@@ -37,20 +26,12 @@ EARLY_STOPPING = {"stop_early": True, "max_steps": 10, "tolerance": 0.0}
 # ---------------------------------------------------------------------- solver
 
 
-def separation_prox(u: Tensor, gamma: Tensor, threshold: Tensor) -> tuple[Tensor, Tensor]:
+def separation_prox(u: Tensor, gamma: Tensor, threshold: Tensor) -> Tensor:
     r"""Minimize :math:`½‖u - c‖² + t\min\{‖c - γ‖_1, ‖c‖_1\}` over c, exactly.
 
     The minimum of two functions is least where one of them is: soft-threshold u towards γ and
-    towards 0, and take the side whose objective is smaller.
-
-    Parameters
-    ----------
-    u, gamma, threshold : tensors of shape (m, D), (m, D) and (m, 1)
-        The last one is t ≥ 0.
-
-    Returns
-    -------
-    tensor of shape (m, D), and bool (m,): whether γ's side was taken (0's if they are equal)
+    towards 0, and take the side whose objective is smaller, 0's if they are equal. The tensors u
+    and γ have shape (m, D), t ≥ 0 has shape (m, 1).
     """
     from_gamma = u - gamma
     cut_gamma = from_gamma.clamp(-threshold, threshold)  # soft(v) = v − clip(v)
@@ -59,7 +40,7 @@ def separation_prox(u: Tensor, gamma: Tensor, threshold: Tensor) -> tuple[Tensor
     envelope_gamma = (cut_gamma * (from_gamma - 0.5 * cut_gamma)).sum(dim=1)
     envelope_zero = (cut_zero * (u - 0.5 * cut_zero)).sum(dim=1)
     to_gamma = envelope_gamma < envelope_zero
-    return torch.where(to_gamma[:, None], u - cut_gamma, u - cut_zero), to_gamma
+    return torch.where(to_gamma[:, None], u - cut_gamma, u - cut_zero)
 
 
 def early_rule(problem: Samples) -> tuple[float, float]:
@@ -82,7 +63,11 @@ def early_rule(problem: Samples) -> tuple[float, float]:
 
 
 class MDSPFit:
-    """Coefficients of given samples, step by step.
+    """Coefficients C_i of given samples, step by step; `MDSPRegressor` has the objective.
+
+    Proximal gradient steps in C, whose proximal map is exact, alternate with exact minimization
+    over each γ_j for given sides. With steps of at most 1/L_i, L_i = c‖X_i‖², no step raises the
+    objective. C has the shape of the packed rows; nothing else of that size is made.
 
     Parameters
     ----------
@@ -161,7 +146,7 @@ class MDSPFit:
             sample, x = self.sample[rows], self.problem.values[rows]
             u = self.coefficients[rows] - (x[:, :, None] * push[sample][:, None]).flatten(1)
             centres, threshold = self.gamma[self.position[rows]], self.alpha * self.step[sample]
-            self.coefficients[rows], _ = separation_prox(u, centres, threshold[:, None])
+            self.coefficients[rows] = separation_prox(u, centres, threshold[:, None])
 
     def move_gamma(self) -> None:
         """Set γ_j to the median of the C_ij nearer to it than to 0, exact for these sides."""
@@ -210,7 +195,7 @@ class MDSPFit:
 
 
 @dataclass(eq=False, repr=False)
-class _MDSP(Padded):
+class _MDSP(Unweighted, Padded):
     """What regression and classification share."""
 
     alpha: Any = 0.1
@@ -246,16 +231,6 @@ class _MDSP(Padded):
         """Make the estimator that stops after a few small steps, as the paper's seems to have."""
         return cls(**{**EARLY_STOPPING, **parameters})
 
-    def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override]
-        """Find the shared centres γ; the coefficients of training samples are not kept.
-
-        Parameters
-        ----------
-        X : RaggedRows, list of (p_i, d) arrays, (n, p, d) array, or (n, d) array
-        y : array of shape (n,)
-        """
-        return self._fit(X, y)
-
     def _train(self, problem: Samples, seed: int, memo: dict) -> None:
         if self.stop_early:  # centres that are kept learn nothing from the samples
             length, spread = early_rule(problem)
@@ -274,7 +249,6 @@ class _MDSP(Padded):
         return {**super()._fitted_shapes(), "gamma_": shape}
 
     def _individual(self, problem: Samples) -> MDSPFit:
-        self._refuse_longer(problem.offsets)
         gamma = torch.from_numpy(self.gamma_).to(problem.dtype)
         fit = MDSPFit(problem, self.alpha_, gamma, self.step_size_)
         return fit.run(self.max_steps, self.tolerance)
@@ -327,8 +301,10 @@ class MDSPRegressor(Regression, _MDSP):
     .. math:: \min_{C, γ} \sum_i \Big[ ½ (y_i - ⟨X_i, C_i⟩)^2
               + λ \sum_j \min\{‖C_{ij} - γ_j‖_1, ‖C_{ij}‖_1\} \Big]
 
-    Each sample has its own coefficients, so that `predict` and `locate` need its response, to
-    which they fit the coefficients for the γ of `fit`. By default, steps go on until the objective
+    Each sample has its own coefficients C_i, whose lines are drawn either to 0 or to a centre γ_j
+    that all samples share (equation mdsp_penalty of the supplement). `fit` keeps the centres
+    alone; `predict` and `locate` need the response of a sample, to which they fit its
+    coefficients. By default, steps go on until the objective
     hardly falls, and the response that was shown is fitted nearly exactly. `stopped` makes the
     variant that comes near the published tables, by a rule that was read off them (`early_rule`).
 

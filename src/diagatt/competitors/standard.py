@@ -10,7 +10,7 @@ from torch import Tensor
 
 from diagatt import attributes
 from diagatt.attention.standard import StandardAttention
-from diagatt.competitors.padded import Padded
+from diagatt.competitors.shared import Padded
 from diagatt.estimators.competitor import TRAINING_RULES
 from diagatt.estimators.response import Classification, Regression
 from diagatt.localization import N_LOCATED
@@ -83,13 +83,11 @@ class _StdAtt(Padded):
         return StandardAttention.from_arrays(W, V, b, self.memory_limit)
 
     def _predictor(self, values: Tensor, offsets: Tensor) -> Tensor:
-        self._refuse_longer(offsets)
         module = self.to_module()
         return in_blocks(module, values.to(module.value.dtype), offsets, module)
 
     def _row_scores(self, values: Tensor, offsets: Tensor) -> Tensor:
         """Return the norms of the rows of C_r, (N, R); each head names ⌊n_located/R⌋ rows."""
-        self._refuse_longer(offsets)
         module = self.to_module()
         return in_blocks(module, values.to(module.value.dtype), offsets, module.row_effects)
 
@@ -107,16 +105,10 @@ class StdAttRegressor(Regression, _StdAtt):
     ----------
     n_heads : int, "auto" or sequence
         R; "auto" tries 1, 2 and 3.
-    family : {"auto", "gaussian", "poisson", "gamma"}
-        "auto" is gaussian.
-    optimizer : {"auto", "adam", "lbfgs"}
-        Mini-batch Adam as in the paper, or full-batch L-BFGS; "auto" takes L-BFGS for small data.
-    learning_rate, batch_size : float, int
-        Step size of Adam, and how many samples it sees per step.
+    family, optimizer, learning_rate, batch_size, tolerance, device, verbose
+        As in `GatedAttentionRegressor`; the paper trains by Adam.
     max_epochs : int, "auto" or sequence
         Passes of Adam; "auto" tries 1, 2, 4 and 8.
-    tolerance : float
-        L-BFGS stops when no entry of the gradient is larger.
     ridge, score_ridge : float
         Penalties ½λ‖V‖² and ½λσ²(‖W_Q‖² + ‖W_K‖²), added to the summed loss; σ² is the variance
         of y (1 unless gaussian). The paper has none.
@@ -127,8 +119,6 @@ class StdAttRegressor(Regression, _StdAtt):
     n_located, selection, random_state
         See `Competitor`; located is the union over heads of the rows with the largest norms in
         C_r (supplement S7.3).
-    device, verbose : str, bool
-        Torch device, and whether to show a progress bar.
 
     Attributes
     ----------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
 from diagatt import attributes
-from diagatt.estimators.competitor import Competitor
+from diagatt.competitors.shared import Unweighted
 from diagatt.estimators.response import Classification, Regression
 from diagatt.localization import N_LOCATED, top_rows
 from diagatt.parameters import at_least, count, one_of, several
@@ -64,7 +64,7 @@ def log_odds(
 
 
 @dataclass(eq=False, repr=False)
-class _TwoStep(Competitor):
+class _TwoStep(Unweighted):
     """What regression and classification share."""
 
     ridge: Any = 1.0
@@ -95,16 +95,6 @@ class _TwoStep(Competitor):
     }
     ridge_: float = field(init=False)
     active_component_: int = field(init=False)
-
-    def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override]
-        """Fit to samples and their responses; scikit-learn's mixture takes no sample weights.
-
-        Parameters
-        ----------
-        X : RaggedRows, list of (p_i, d) arrays, (n, p, d) array, or (n, d) array
-        y : array of shape (n,)
-        """
-        return self._fit(X, y)
 
     def _train(self, problem: Samples, seed: int, memo: dict) -> None:
         if "mixture" not in memo:  # it does not depend on what is tuned

@@ -12,8 +12,6 @@ from diagatt.plots.canvas import REST, TRUTH, as_weights, axes_or_new, colour, t
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["attention", "heads", "scores", "top_rows"]
-
 
 def attention(weights: Any, *, true_rows: Any = (), ax: Axes | None = None) -> Axes:
     """Draw the weight κ_jr of every row j as a bar, with the heads side by side.

@@ -14,8 +14,6 @@ from diagatt.plots.canvas import COLOURS, axes_or_new, colour, tidy
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["calibration", "coefficients", "history", "observed_predicted"]
-
 
 def history(history: Sequence[Sequence[dict]], *, ax: Axes | None = None) -> Axes:
     """Draw the loss or the log-likelihood by epoch or iteration, one line per restart.

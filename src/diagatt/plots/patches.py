@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_attention", "draw_coefficients", "patches"]
-
 HEAT, BOX, TRUTH = "#ff7f0e", "#d62728", "#17becf"
 
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-__all__ = ["words"]
-
 _STRONGEST = 0.62  # opacity of weight 1; black text stays easy to read on it
 
 

@@ -15,8 +15,6 @@ from diagatt.localization import row_positions
 from diagatt.report.samples import Samples
 from diagatt.report.top import DRAWINGS
 
-__all__ = ["contents", "safe_json"]
-
 # Budgets in bytes: for pictures, for all data together, and for rows however long the texts are.
 PICTURE_BYTES = 12_000_000
 PAGE_BYTES = 19_000_000

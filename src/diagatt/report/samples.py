@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from diagatt.coerce import offsets_from, row_name
 from diagatt.kinds.answers import answer
 from diagatt.metrics import rmse
 from diagatt.ragged import RaggedRows
-from diagatt.report import payload
-
-__all__ = ["NEAR", "Samples", "collect"]
 
 # A predicted number is "near" its response within this many RMSE, else "far" from it.
 NEAR = 2.0
@@ -163,7 +161,7 @@ def collect(
     elif response is not None:
         response = response.astype(np.float64)
     weights = np.concatenate(answers.weights)
-    ids = [f"sample {i}" for i in range(n)] if ids is None else payload.check_count(ids, n, "ids")
+    ids = [f"sample {i}" for i in range(n)] if ids is None else _check_count(ids, n, "ids")
     return Samples(
         offsets=rows.offsets,
         weights=weights,
@@ -174,13 +172,11 @@ def collect(
         probability=probability,
         y=response,
         ids=[str(name) for name in ids],
-        texts=None
-        if texts is None
-        else [str(text) for text in payload.check_count(texts, n, "texts")],
-        spans=payload.check_spans(texts, spans, rows.lengths),
-        images=payload.check_images(images, n),
-        boxes=payload.check_boxes(images, boxes, rows.lengths),
-        true_rows=payload.check_true_rows(true_rows, rows.lengths),
+        texts=None if texts is None else [str(text) for text in _check_count(texts, n, "texts")],
+        spans=_check_spans(texts, spans, rows.lengths),
+        images=_check_images(images, n),
+        boxes=_check_boxes(images, boxes, rows.lengths),
+        true_rows=_check_true_rows(true_rows, rows.lengths),
     )
 
 
@@ -201,3 +197,91 @@ def _check_responses(y: Any, n: int) -> np.ndarray | None:
         i = np.flatnonzero(~np.isfinite(y))[0]
         raise ValueError(f"y of sample {i} is {y[i]}: drop the sample, or pass no y.")
     return y
+
+
+# ---------------------------------------------------------------------- what is shown with samples
+
+
+def _check_count(values: Any, n: int, name: str) -> Any:
+    """Return the values if there is one per sample."""
+    if len(values) != n:
+        raise ValueError(
+            f"{name} has {len(values)} entries, X has {n} samples: pass one per sample."
+        )
+    return values
+
+
+def _check_spans(texts: Any, spans: Any, lengths: np.ndarray) -> np.ndarray | None:
+    """Return the spans of all rows, (N, 2), each inside its text; an empty span is no text."""
+    packed = _pack(spans, texts, lengths, ("spans", "texts"), "(start, stop)")
+    if packed is not None:
+        ends = np.repeat([len(str(text)) for text in texts], lengths)
+        wrong = (packed[:, 0] < 0) | (packed[:, 0] > packed[:, 1]) | (packed[:, 1] > ends)
+        _refuse(wrong, packed, lengths, "span", "0 ≤ start ≤ stop ≤ length of the text")
+    return packed
+
+
+def _check_boxes(images: Any, boxes: Any, lengths: np.ndarray) -> np.ndarray | None:
+    """Return the boxes (top, left, height, width) of all rows, (N, 4), each inside its image."""
+    packed = _pack(boxes, images, lengths, ("boxes", "images"), "(top, left, height, width)")
+    if packed is not None:
+        sizes = np.repeat([np.shape(image)[:2] for image in images], lengths, axis=0)  # (N, 2)
+        start, size = packed[:, :2], packed[:, 2:]
+        outside = ((start < 0) | (size < 1) | (start + size > sizes)).any(axis=1)
+        _refuse(outside, packed, lengths, "box", "inside the image")
+    return packed
+
+
+def _check_images(images: Any, n: int) -> list[np.ndarray] | None:
+    """Return grey (h, w) or RGB (h, w, 3) arrays of uint8, one per sample."""
+    if images is None:
+        return None
+    arrays = [np.asarray(image) for image in _check_count(images, n, "images")]
+    for i, image in enumerate(arrays):
+        shaped = image.ndim == 2 or (image.ndim == 3 and image.shape[2] == 3)
+        if image.dtype != np.uint8 or not shaped or image.size == 0:
+            raise ValueError(
+                f"image {i} is {image.dtype} of shape {image.shape}: pass uint8 of shape "
+                "(height, width) or (height, width, 3)."
+            )
+    return arrays
+
+
+def _check_true_rows(true_rows: Any, lengths: np.ndarray) -> list[list[int]] | None:
+    """Return the known rows of each sample as lists of indices inside the sample."""
+    if true_rows is None:
+        return None
+    listed = [
+        [int(j) for j in rows] if isinstance(rows, Iterable) else [int(rows)]
+        for rows in _check_count(true_rows, len(lengths), "true_rows")
+    ]
+    for i, (sample, p) in enumerate(zip(listed, lengths, strict=True)):
+        if any(not 0 <= j < p for j in sample):
+            raise ValueError(f"true_rows of sample {i} are {sample}, but it has rows 0 to {p - 1}.")
+    return listed
+
+
+def _pack(
+    parts: Any, things: Any, lengths: np.ndarray, names: tuple[str, str], form: str
+) -> np.ndarray | None:
+    """Return the places of all rows in one integer array, or None if nothing was given."""
+    name, width = names[0], form.count(",") + 1
+    if (parts is None) != (things is None):
+        raise ValueError(f"{names[1]} and {name} belong together: pass both or none.")
+    if parts is None:
+        return None
+    arrays = [np.asarray(part) for part in _check_count(parts, len(lengths), name)]
+    for i, (array, p) in enumerate(zip(arrays, lengths, strict=True)):
+        if array.shape != (p, width) or array.dtype.kind not in "iu":
+            raise ValueError(
+                f"{name} of sample {i} have shape {array.shape}, but its {p} rows need integers "
+                f"{form}, shape {(int(p), width)}."
+            )
+    return np.concatenate(arrays).astype(np.int64)
+
+
+def _refuse(wrong: np.ndarray, packed: np.ndarray, lengths: np.ndarray, name: str, rule: str):
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        where, found = row_name(offsets_from(lengths), row), tuple(packed[row].tolist())
+        raise ValueError(f"{where}: {name} {found} must be {rule}.")

@@ -11,8 +11,6 @@ import numpy as np
 
 from diagatt.report.samples import Samples
 
-__all__ = ["DRAWINGS", "groups", "top_features", "top_patches", "top_words"]
-
 MOST = 12  # entries per group
 MOST_GROUPS = 8
 

@@ -6,7 +6,7 @@ It is computed from the log density ratio of a sample with active row j against 
 
 which for independent Gaussian rows is ``log N(x_j; μ_1 m, σ_1² Σ) − log N(x_j; m, Σ)``, a quadratic
 score with an affine term: diagonalized attention with the true parameters. Rows are whitened,
-``u = Σ^(−½) x`` and ``c = Σ^(−½) m``; the ratio then depends on ``‖u‖²`` and ``⟨u, c⟩`` only.
+``u = Σ^(−½) x`` and ``c = Σ^(−½) m``.
 """
 
 from __future__ import annotations
@@ -14,15 +14,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from scipy.linalg import solve_triangular
 from scipy.optimize import linear_sum_assignment
+from torch import Tensor
 
+from diagatt.localization import top_rows
 from diagatt.ragged import RaggedRows
+from diagatt.segments import sample_blocks
 from diagatt.simulate.parameters import ClassificationParameters, Parameters, RegressionParameters
-from diagatt.simulate.placement import placement_posterior
 from diagatt.simulate.sampling import row_blocks, samples_of
 
-__all__ = ["Oracle", "bayes_oracle", "log_density_ratio"]
+_BLOCK_STATES = 2**20  # followed at once: about 50 MB, with what the gradient keeps of them
+_NEVER = -1e30  # log weight of what cannot be; unlike −∞, it has differences
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,107 +57,69 @@ def bayes_oracle(X: RaggedRows, parameters: Parameters) -> Oracle:
     X : RaggedRows
     parameters : RegressionParameters or ClassificationParameters
     """
-    offsets = X.offsets
     ratio = log_density_ratio(X, parameters)  # (N, n_components)
     if isinstance(parameters, ClassificationParameters):
         ratio += np.log([parameters.pi, 1 - parameters.pi])
-        joint = _softmax(ratio, offsets)  # (N, 2), jointly over class and row
+        # One head on the pairs of row and class: every row counts twice.
+        joint = placement_posterior(ratio.reshape(-1, 1), 2 * X.offsets).reshape(-1, 2)
         attention = joint.sum(axis=1, keepdims=True)
-        prediction = np.add.reduceat(joint[:, 0], offsets[:-1])
+        prediction = np.add.reduceat(joint[:, 0], X.offsets[:-1])
     elif isinstance(parameters, RegressionParameters):
-        one_head = parameters.s == 1
-        attention = _softmax(ratio, offsets) if one_head else placement_posterior(ratio, offsets)
+        attention = placement_posterior(ratio, X.offsets)
         prediction = _posterior_mean(X, attention, parameters.beta)
     else:
         raise TypeError(f"there is no oracle for {type(parameters).__name__}.")
-    return Oracle(prediction, _locate(attention, offsets), attention)
+    return Oracle(prediction, _locate(attention, X.offsets), attention)
 
 
 def log_density_ratio(X: RaggedRows, parameters: Parameters) -> np.ndarray:
-    """Return the log density ratio ``ℓ`` of every row, active against background.
+    r"""Return the log density ratio ``ℓ`` of every row and component, (n_rows, n_components).
 
-    Returns
-    -------
-    ndarray of shape (n_rows, n_components)
-        One column per entry of ``mu``.
-    """
-    if parameters.rho > 0:
-        no_oracle = (
-            "there is no exact oracle for {} that are correlated within a sample: use rho=0 or"
-        )
-        if parameters.degrees_of_freedom is not None:
-            raise ValueError(no_oracle.format("t rows") + " degrees_of_freedom=None.")
-        if parameters.s > 1:
-            raise ValueError(no_oracle.format("several active rows") + " s=1.")
-        return _correlated_ratio(X, parameters)
-    root, d, nu = parameters.cholesky(), parameters.d, parameters.degrees_of_freedom
-    c, shift = _whiten(parameters.center[None], root)[0], parameters.mu - 1  # (d,), (m,)
-    ratio = np.empty((X.n_rows, len(parameters.mu)))
-    for block in row_blocks(X.n_rows, d):
-        centred = _whiten(X.values[block] - parameters.center, root)  # (b, d), u − c
-        background = np.einsum("ij,ij->i", centred, centred)
-        # ‖u − μ c‖² from ‖u − c‖² and ⟨u − c, c⟩, for each component: (b, m)
-        active = background[:, None] - 2 * np.outer(centred @ c, shift) + shift**2 * (c @ c)
-        active /= parameters.sigma2
-        ratio[block] = -d / 2 * np.log(parameters.sigma2)
-        if nu is None:
-            ratio[block] += (background[:, None] - active) / 2
-        else:
-            tails = np.log1p(background / (nu - 2))[:, None] - np.log1p(active / (nu - 2))
-            ratio[block] += (nu + d) / 2 * tails
-    return ratio
-
-
-def _correlated_ratio(X: RaggedRows, parameters: Parameters) -> np.ndarray:
-    r"""Return ``ℓ`` if the whitened, standardized rows have correlation ``(1−ρ)I + ρ11ᵀ``.
-
-    The inverse is ``(I − θ 11ᵀ)/(1−ρ)``, ``θ = ρ/(1−ρ+pρ)``. Making row j active replaces its
-    residual ``e_j = u_j − c`` by ``r_j = (u_j − μc)/σ`` and the sum T of the sample's residuals by
+    Whitened, standardized rows of a sample have correlation ``(1−ρ)I + ρ11ᵀ``, whose inverse is
+    ``(I − θ 11ᵀ)/(1−ρ)``, ``θ = ρ/(1−ρ+pρ)``. Making row j active replaces its residual
+    ``e_j = u_j − c`` by ``r_j = (u_j − μc)/σ`` and the sum T of the sample's residuals by
     ``T + δ``, ``δ = r_j − e_j``, so the quadratic form grows by
     ``[‖r_j‖² − ‖e_j‖² − θ(2⟨T, δ⟩ + ‖δ‖²)]/(1−ρ)``.
     """
-    root, d, rho = parameters.cholesky(), parameters.d, parameters.rho
+    d, rho, nu = parameters.d, parameters.rho, parameters.degrees_of_freedom
+    for what, wrong, remedy in (
+        ("t rows", nu is not None, "degrees_of_freedom=None"),
+        ("several active rows", parameters.s > 1, "s=1"),
+    ):
+        if rho > 0 and wrong:
+            raise ValueError(
+                f"there is no exact oracle for {what} that are correlated within a sample: use "
+                f"rho=0 or {remedy}."
+            )
+    root, sigma = parameters.cholesky(), np.sqrt(parameters.sigma2)
     c = _whiten(parameters.center[None], root)[0]  # (d,)
-    sums = _whiten(_residual_sums(X, parameters.center), root)  # (n, d), T
-    theta = rho / (1 - rho + X.lengths * rho)  # (n,)
-    sigma = np.sqrt(parameters.sigma2)
-    ratio = np.empty((X.n_rows, len(parameters.mu)))
+    if rho > 0:
+        total = np.add.reduceat(X.values, X.offsets[:-1], axis=0, dtype=np.float64)
+        sums = _whiten(total - np.outer(X.lengths, parameters.center), root)  # (n, d), T
+        theta = rho / (1 - rho + X.lengths * rho)  # (n,)
+    ratio = np.empty((X.n_rows, len(sigma)))
     for block in row_blocks(X.n_rows, d):
-        sample = samples_of(X.offsets, block)
         residual = _whiten(X.values[block] - parameters.center, root)  # (b, d), e
-        norm = np.einsum("ij,ij->i", residual, residual)
+        background = np.einsum("ij,ij->i", residual, residual)
         for k, shift in enumerate(parameters.mu - 1):
-            active = (residual - shift * c) / sigma[k]  # (b, d), r
-            delta = active - residual
-            growth = np.einsum("ij,ij->i", active, active) - norm
-            cross = np.einsum("ij,ij->i", 2 * sums[sample] + delta, delta)
-            growth -= theta[sample] * cross
-            ratio[block, k] = -d * np.log(sigma[k]) - growth / (2 * (1 - rho))
+            moved = (residual - shift * c) / sigma[k]  # (b, d), r
+            active = np.einsum("ij,ij->i", moved, moved)
+            if nu is None:
+                gain = (background - active) / 2
+            else:
+                tails = np.log1p(background / (nu - 2)) - np.log1p(active / (nu - 2))
+                gain = (nu + d) / 2 * tails
+            if rho > 0:
+                sample, delta = samples_of(X.offsets, block), moved - residual
+                gain += theta[sample] / 2 * np.einsum("ij,ij->i", 2 * sums[sample] + delta, delta)
+            ratio[block, k] = gain / (1 - rho) - d * np.log(sigma[k])
     return ratio
-
-
-def _residual_sums(X: RaggedRows, center: np.ndarray) -> np.ndarray:
-    """Return ``Σ_j (x_j − center)`` of each sample, (n, d), always in float64."""
-    sums = np.zeros((len(X), X.n_features))
-    for block in row_blocks(X.n_rows, X.n_features):
-        sample, first = np.unique(samples_of(X.offsets, block), return_index=True)
-        sums[sample] += np.add.reduceat(X.values[block] - center, first, axis=0)
-    return sums
 
 
 def _whiten(rows: np.ndarray, root: np.ndarray | None) -> np.ndarray:
     if root is None:
         return rows
     return solve_triangular(root, rows.T, lower=True, check_finite=False).T
-
-
-def _softmax(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Return the softmax over all entries of a sample, rows and columns together, (N, m)."""
-    starts, lengths = offsets[:-1], np.diff(offsets)
-    highest = np.maximum.reduceat(scores.max(axis=1), starts)
-    weights = np.exp(scores - np.repeat(highest, lengths)[:, None])
-    totals = np.add.reduceat(weights.sum(axis=1), starts)
-    return weights / np.repeat(totals, lengths)[:, None]
 
 
 def _posterior_mean(X: RaggedRows, attention: np.ndarray, beta: np.ndarray) -> np.ndarray:
@@ -171,16 +137,72 @@ def _locate(attention: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     rows have a larger expected CRLR; one argmax per head could name a row twice.
     """
     s = attention.shape[1]
-    starts, lengths = offsets[:-1], np.diff(offsets)
-    chance = attention.sum(axis=1)
-    chosen = np.empty((len(lengths), s), dtype=np.int64)  # packed positions
-    for k in range(s):
-        highest = np.repeat(np.maximum.reduceat(chance, starts), lengths)
-        candidates = np.flatnonzero(chance == highest)
-        chosen[:, k] = candidates[np.searchsorted(candidates, starts)]  # the first of each sample
-        chance[chosen[:, k]] = -1.0  # not again
+    located = top_rows(attention.sum(axis=1), offsets, s)
     if s > 1:
-        for i, rows in enumerate(chosen):
-            place, head = linear_sum_assignment(attention[rows], maximize=True)
-            chosen[i, head] = rows[place]
-    return chosen - starts[:, None]
+        for rows, start in zip(located, offsets[:-1], strict=True):
+            place, head = linear_sum_assignment(attention[start + rows], maximize=True)
+            rows[head] = rows[place]
+    return located
+
+
+# ---------------------------------------------------------------------- heads on distinct rows
+
+
+def placement_posterior(log_weights: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Return the exact posterior of each head's row, given that heads sit on distinct rows.
+
+    The placement ``(j_1, …, j_s)`` has weight ``exp(Σ_k ℓ[j_k, k])``. If rows are read one after
+    the other, the state is the set A of heads already placed: ``2^s`` states instead of ``p^s``
+    placements, ``F_t[A] = F_{t−1}[A] + Σ_{k ∈ A} F_{t−1}[A∖k] · exp(ℓ[t, k])``. The posterior is
+    the gradient of ``log F_p[all heads]`` by ℓ. All sums have positive terms and are kept as
+    logarithms: nothing cancels, nothing overflows.
+
+    Parameters
+    ----------
+    log_weights : ndarray of shape (n_rows, s)
+        ``ℓ``, the log density ratio of each row under each head against the background.
+    offsets : ndarray of shape (n_samples + 1,)
+
+    Returns
+    -------
+    ndarray of shape (n_rows, s)
+        Sums to one within each sample and head.
+
+    Examples
+    --------
+    Both heads prefer row 0; head 1 does so more strongly, so head 0 mostly sits elsewhere.
+
+    >>> weights = np.log([[8.0, 64.0], [1.0, 1.0], [1.0, 1.0]])
+    >>> placement_posterior(weights, np.array([0, 3])).round(3)
+    array([[0.11 , 0.877],
+           [0.445, 0.062],
+           [0.445, 0.062]])
+    """
+    posterior = np.empty(log_weights.shape)
+    cuts = torch.tensor(offsets)
+    for samples, rows in sample_blocks(cuts, max(1, _BLOCK_STATES >> log_weights.shape[1])):
+        weights = torch.tensor(log_weights[rows], requires_grad=True)  # (N_b, s)
+        total = _log_total(weights, cuts[samples.start : samples.stop + 1] - rows.start)
+        posterior[rows] = torch.autograd.grad(total, weights)[0].numpy()
+    return posterior
+
+
+def _log_total(weights: Tensor, offsets: Tensor) -> Tensor:
+    """Return the sum over samples of the log weight of all placements of all heads."""
+    lengths, order = offsets.diff().sort(descending=True, stable=True)
+    starts, s = offsets[:-1][order], weights.shape[1]  # longest first
+    states = weights.new_full((2**s, len(lengths)), _NEVER)  # bit k of a state: head k is placed
+    states[0] = 0.0
+    total = weights.new_zeros(())
+    reach = [int((lengths > t).sum()) for t in range(int(lengths[0]))]  # samples with a row t
+    by_row = weights[torch.cat([starts[:n] + t for t, n in enumerate(reach)])].split(reach)
+    for n, here in zip(reach, by_row, strict=True):  # (n, s)
+        total = total + states[-1, n:].sum()
+        states = states[:, :n]
+        after = [states[0]]
+        for placed in range(1, 2**s):
+            heads = [k for k in range(s) if placed >> k & 1]
+            ways = [states[placed], *(states[placed ^ (1 << k)] + here[:, k] for k in heads)]
+            after.append(torch.logsumexp(torch.stack(ways), dim=0))
+        states = torch.stack(after)
+    return total + states[-1].sum()

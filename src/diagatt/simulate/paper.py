@@ -16,8 +16,6 @@ import numpy as np
 from diagatt.simulate.processes import Simulation, classification, regression
 from diagatt.simulate.sampling import Seed, stream
 
-__all__ = ["PAPER_SETTINGS", "PaperSetting", "paper_setting", "paper_settings"]
-
 _POPULATION_SEED = 2026
 _DIMENSIONS = ((100, 70), (100, 90), (120, 70), (120, 90))  # (p, d) of Tables 1 and S2
 _SQUARED_NORM = {70: 115.0, 90: 129.0}  # βᵀβ by d, for s = 1

@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from scipy.linalg import toeplitz
 
-__all__ = ["ClassificationParameters", "Parameters", "RegressionParameters", "ar1"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Parameters:

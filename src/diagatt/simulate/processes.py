@@ -19,8 +19,6 @@ from diagatt.simulate.parameters import (
 )
 from diagatt.simulate.sampling import Seed, distinct_rows, draw_rows, stream
 
-__all__ = ["Simulation", "classification", "draw", "regression"]
-
 
 @dataclass(frozen=True, eq=False)
 class Simulation:

@@ -9,8 +9,6 @@ import numpy as np
 
 from diagatt.simulate.parameters import Parameters
 
-__all__ = ["distinct_rows", "draw_rows", "row_blocks", "samples_of", "stream"]
-
 Seed = int | Sequence[int] | None
 
 _BLOCK_ELEMENTS = 2**20  # 8 MB in float64

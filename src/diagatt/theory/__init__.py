@@ -5,7 +5,13 @@ spectral-overlap condition (Table S1) is ``diagatt study run overlap``.
 """
 
 from diagatt.theory.diagnostics import Diagnosis, HeadDiagnosis, diagnose
-from diagatt.theory.growth import Condition, GrowthReport, growth_conditions
+from diagatt.theory.growth import (
+    Condition,
+    GrowthReport,
+    TemperatureInterval,
+    growth_conditions,
+    temperature_interval,
+)
 from diagatt.theory.guarantees import (
     LocalizationGuarantee,
     gaussian_radius,
@@ -61,7 +67,6 @@ from diagatt.theory.separators import (
     single_head_subspace_separator,
 )
 from diagatt.theory.start import best_separators, separating_start
-from diagatt.theory.temperature import TemperatureInterval, temperature_interval
 from diagatt.theory.whitening import SeparationError, informative_subspace
 
 __all__ = [

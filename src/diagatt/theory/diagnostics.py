@@ -6,12 +6,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import torch
 from scipy.optimize import linear_sum_assignment
 
 from diagatt.localization import top_rows
+from diagatt.plots.canvas import axes_or_new, tidy
 from diagatt.ragged import RaggedRows
+from diagatt.segments import segment_softmax
 from diagatt.theory.guarantees import LocalizationGuarantee, localization_guarantee, sufficient_gap
 from diagatt.theory.moments import Moments, class_moments, group_moments, row_groups
+from diagatt.theory.separators import SeparatingMatrix
 from diagatt.theory.start import best_separators
 
 
@@ -98,8 +102,6 @@ class Diagnosis:
         are returned.
         """
         if ax is None:
-            from diagatt.plots.canvas import axes_or_new
-
             figure = axes_or_new(None, (4.6 * len(self.heads), 3.4)).figure
             figure.clear()
             ax = figure.subplots(1, len(self.heads))
@@ -123,9 +125,7 @@ def _draw_scores(axes: Any, head: HeadDiagnosis) -> None:
     state = "localizable" if head.localizable else "no guarantee"
     title = f"{state}: gap {head.gap:.3g}, needed {head.guarantee.needed_sharp:.3g}"
     axes.set_title(title, fontsize="medium")
-    axes.set(xlabel=f"score of head {head.head}", ylabel="share of rows")
-    axes.legend(frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
+    tidy(axes, legend=True, xlabel=f"score of head {head.head}", ylabel="share of rows")
 
 
 def diagnose(
@@ -177,44 +177,14 @@ def diagnose(
     >>> found.heads[0].empirical_error, bool(found.heads[0].bound < 0.05)
     (0.0, True)
     """
-    samples = RaggedRows.coerce(X)
-    if model is not None:
-        divisor = 1.0 if temperature is None else temperature
-        return _diagnose_model(samples, rows, model, eta, epsilon, divisor)
-    if rows is None:
-        raise ValueError("give rows (true row of each sample), a fitted model, or both.")
-    packed, _ = row_groups(samples, rows)
-    labels = packed - samples.offsets[:-1, None]  # (n, s), now checked
-    fit, judge = _split(len(samples), test_fraction, random_state)
-    classes, background = class_moments(samples[fit], labels[fit])
-    found = best_separators(classes, background)
-    samples, labels = samples[judge], labels[judge]
-    packed, group = row_groups(samples, labels)
-    heads = []
-    for k, separator in enumerate(found):
-        scores = separator.scores(samples.values)  # (N,) at τ = 1
-        tau = temperature
-        if tau is None:
-            unit = _score_facts(samples, scores, packed[:, k], group, eta, epsilon)
-            tau = _temperature(unit["guarantee"], int(samples.lengths.max()))
-        located = top_rows(scores, samples.offsets, 1)[:, 0]
-        heads.append(
-            HeadDiagnosis(
-                head=k,
-                signal_class=k,
-                active=classes[k],
-                background=background,
-                empirical_error=float(np.mean(located != labels[:, k])),
-                source=separator.theorem,
-                **_score_facts(samples, scores / tau, packed[:, k], group, eta, epsilon),
-            )
-        )
-    return Diagnosis(tuple(heads))
-
-
-def _diagnose_model(
-    samples: RaggedRows, rows: Any, model: Any, eta: float, epsilon: float, temperature: float
-) -> Diagnosis:
+    samples, built = RaggedRows.coerce(X), None
+    if model is None:
+        if rows is None:
+            raise ValueError("give rows (true row of each sample), a fitted model, or both.")
+        labels = row_groups(samples, rows)[0] - samples.offsets[:-1, None]  # (n, s), checked
+        fit, judge = _split(len(samples), test_fraction, random_state)
+        built = class_moments(samples[fit], labels[fit])
+        model, samples, rows = _Matrices(best_separators(*built)), samples[judge], labels[judge]
     located = np.asarray(model.locate(samples))  # (n, R)
     scores = np.concatenate(model.scores(samples)).astype(np.float64)  # (N, R)
     if scores.shape != (samples.n_rows, located.shape[1]):
@@ -224,32 +194,51 @@ def _diagnose_model(
         )
     own = rows is None
     packed, group = row_groups(samples, located if own else rows, distinct=not own)
-    found = located + samples.offsets[:-1, None]  # (n, R) packed
-    classes, background = group_moments(samples, packed, group)
-    agreement = np.mean(found[:, :, None] == packed[:, None, :], axis=0)  # (R, s)
-    pairs = np.array(linear_sum_assignment(-agreement)).T.tolist()
-    if own:
-        pairs = [(r, r) for r in range(located.shape[1])]
-    scores = scores / temperature
-    return Diagnosis(
-        tuple(
+    classes, background = built or group_moments(samples, packed, group)
+    located = located + samples.offsets[:-1, None]  # packed, too
+    pairs = [(r, r) for r in range(located.shape[1])]
+    if not (own or built):
+        agreement = np.mean(located[:, :, None] == packed[:, None, :], axis=0)  # (R, s)
+        pairs = np.array(linear_sum_assignment(-agreement)).T.tolist()
+    heads = []
+    for r, k in pairs:
+        about = (samples, packed[:, k], group, eta, epsilon)
+        tau = 1.0 if temperature is None else temperature
+        if built and temperature is None:
+            unit = _score_facts(scores[:, r], *about)["guarantee"]
+            tau = _temperature(unit, int(samples.lengths.max()))
+        heads.append(
             HeadDiagnosis(
                 head=r,
                 signal_class=k,
                 active=classes[k],
                 background=background,
-                empirical_error=np.nan if own else float(np.mean(found[:, r] != packed[:, k])),
-                source="fitted model",
-                **_score_facts(samples, scores[:, r], packed[:, k], group, eta, epsilon),
+                empirical_error=np.nan if own else float(np.mean(located[:, r] != packed[:, k])),
+                source=model.separators[r].theorem if built else "fitted model",
+                **_score_facts(scores[:, r] / tau, *about),
             )
-            for r, k in pairs
         )
-    )
+    return Diagnosis(tuple(heads))
+
+
+@dataclass(frozen=True)
+class _Matrices:
+    """The theory's own matrices, which score and locate as a model does."""
+
+    separators: list[SeparatingMatrix]
+
+    def scores(self, samples: RaggedRows) -> list[np.ndarray]:
+        columns = [separator.scores(samples.values) for separator in self.separators]
+        return [np.column_stack(columns)]  # all samples in one array
+
+    def locate(self, samples: RaggedRows) -> np.ndarray:
+        columns = self.scores(samples)[0].T
+        return np.hstack([top_rows(column, samples.offsets, 1) for column in columns])
 
 
 def _score_facts(
-    samples: RaggedRows,
     scores: np.ndarray,
+    samples: RaggedRows,
     active: np.ndarray,
     group: np.ndarray,
     eta: float,
@@ -277,6 +266,7 @@ def _score_facts(
     n, order = len(deviations), int(np.ceil((len(deviations) + 1) * (1 - eta)))
     # A fresh sample exceeds it with probability at most η; infinite if n is too small for this η.
     radius = float(np.sort(deviations)[order - 1]) if order <= n else float("inf")
+    weights = segment_softmax(torch.from_numpy(scores), torch.tensor(samples.offsets)).numpy()
     p_max = int(samples.lengths.max())
     return {
         "gap": gap,
@@ -284,20 +274,11 @@ def _score_facts(
         "radius": radius,
         "guarantee": localization_guarantee(gap, radius, p_max, epsilon, eta),
         "bound": float((1 + np.sum(deviations >= gap / 2)) / (n + 1)) if gap > 0 else 1.0,
-        "softmax_error": _softmax_error(samples, scores, active),
+        # The active weight's distance from one is the sum of all others: the largest entry.
+        "softmax_error": float(np.mean(1 - weights[active])),
         "active_scores": scores[active],
         "background_scores": scores[group == 0],
     }
-
-
-def _softmax_error(samples: RaggedRows, scores: np.ndarray, active: np.ndarray) -> float:
-    """Return the mean over samples of ‖κ − e_{j*}‖_∞."""
-    starts = samples.offsets[:-1]
-    top = np.maximum.reduceat(scores, starts)  # (n,)
-    weights = np.exp(scores - np.repeat(top, samples.lengths))  # (N,)
-    total = np.add.reduceat(weights, starts)
-    # The active weight's distance from one is the sum of all others, so it is the largest entry.
-    return float(np.mean(1 - weights[active] / total))
 
 
 def _temperature(unit: LocalizationGuarantee, p_max: int) -> float:

@@ -99,14 +99,9 @@ def multi_head_separators(
     >>> found.heads[0].background_gap, round(found.heads[0].signal_gap_bound, 12)
     (2.0, 1.75)
     """
-    return _separate_heads(
-        classes,
-        background.covariance,
-        np.array([background.mean]),
-        tau=tau,
-        d_star=d_star,
-        theorem="prop2: covariance-based multi-head construction",
-    )
+    theorem = "prop2: covariance-based multi-head construction"
+    covariance, means = background.covariance, [background.mean]
+    return _separate_heads(classes, covariance, means, tau=tau, d_star=d_star, theorem=theorem)
 
 
 def multi_head_envelope_separators(
@@ -142,7 +137,7 @@ def multi_head_envelope_separators(
     return _separate_heads(
         classes,
         symmetric(covariance_envelope, "covariance_envelope"),
-        np.reshape(np.asarray(background_means, dtype=np.float64), (-1, classes[0].n_features)),
+        [np.asarray(mean, dtype=np.float64) for mean in background_means],
         tau=tau,
         d_star=d_star,
         theorem="S2.2: multi-head construction, heterogeneous backgrounds",
@@ -195,7 +190,7 @@ def multi_head_subspace_separators(
     return _separate_heads(
         classes,
         background.covariance,
-        np.array([background.mean]),
+        [background.mean],
         [None if U is None else orthonormal(U, d) for U in bases],
         tau=tau,
         d_star=d_star,
@@ -207,11 +202,11 @@ def multi_head_subspace_separators(
 def _separate_heads(
     classes: Sequence[Moments],
     covariance: np.ndarray,
-    background_means: np.ndarray,
+    background_means: Sequence[np.ndarray],
     bases: Sequence[np.ndarray | None] | None = None,
     **settings: Any,
 ) -> MultiHeadSeparation:
-    """Build all heads against one background covariance (d, d) and background means (f, d)."""
+    """Build all heads against one background covariance (d, d) and background means (d,)."""
     s, d = len(classes), len(covariance)
     if s < 2:
         raise ValueError(f"{s} signal class: use single_head_separator for one class.")
@@ -245,20 +240,19 @@ def separate_head(
     It keeps the d* directions in which the other classes disturb it least; ``d_star=None`` is
     `default`, or with `shorten` as many of those as there are.
     """
-    root, lambda_min, kept, mean_rank = whiten_and_project(
+    B, lambda_min, mean_rank = whiten_and_project(
         deltas[k], means, tau=tau, basis=basis, name=f"Δ_{k + 1} = Σ_{k + 1} − Σ₀", head=k
     )
-    lift = root if basis is None else basis @ root  # (d, m)
     others = [delta for j, delta in enumerate(deltas) if j != k]
-    interference = kept.T @ _interference(others, basis, root) @ kept
-    values, vectors = np.linalg.eigh(interference)  # (d_k,)
+    values, vectors = np.linalg.eigh(B.T @ _disturbance(others, basis) @ B)  # (d_k,)
     if d_star is None and shorten:
         d_star = min(max(default, 1), len(values))
     size = _directions(default if d_star is None else d_star, values, k)
     gamma_bar = float(values[:size].mean())
     if gamma_bar >= OVERLAP_LIMIT:
         raise _overlap_refusal(gamma_bar, values, size, k)
-    L = lift @ kept @ vectors[:, :size] / np.sqrt(tau)  # (d, d*)
+    L = B @ vectors[:, :size] / np.sqrt(tau)
+    L = L if basis is None else basis @ L  # (d, d*)
     bound = size * (1 - gamma_bar) / tau
     overlap = max(float(np.sum((L.T @ delta) * L.T)) for delta in others)  # tr(W_k Δ_ℓ)
     return HeadSeparation(
@@ -277,10 +271,8 @@ def separate_head(
     )
 
 
-def _interference(
-    others: list[np.ndarray], basis: np.ndarray | None, root: np.ndarray
-) -> np.ndarray:
-    """Return the whitened interference ``T_k = Δ_k^{-1/2} D_k Δ_k^{-1/2}``, (m, m)."""
+def _disturbance(others: list[np.ndarray], basis: np.ndarray | None) -> np.ndarray:
+    """Return D_k, the sum of the other contrasts, compressed to the basis if there is one."""
     if basis is not None:
         others = [basis.T @ delta @ basis for delta in others]
     # The proof uses Δ_ℓ ⪯ D_k, true only if every summand is positive semidefinite; one summand
@@ -289,8 +281,7 @@ def _interference(
         others = [
             delta if np.linalg.eigvalsh(delta)[0] >= 0 else positive_part(delta) for delta in others
         ]
-    T = root @ np.sum(others, axis=0) @ root
-    return (T + T.T) / 2
+    return np.sum(others, axis=0)
 
 
 def _directions(d_star: int | Literal["best"], values: np.ndarray, k: int) -> int:
@@ -299,20 +290,14 @@ def _directions(d_star: int | Literal["best"], values: np.ndarray, k: int) -> in
         return max(1, int(np.sum(values < OVERLAP_LIMIT)))
     size, available = int(d_star), len(values)
     if size < 1:
-        raise SeparationError(
-            f"d* = ⌊d/s⌋ = {size} for head {k}: there are more classes than features.",
-            condition="d* ≥ 1",
-            value=float(size),
-            head=k,
-        )
+        message = f"d* = ⌊d/s⌋ = {size} for head {k}: there are more classes than features."
+        raise SeparationError(message, condition="d* ≥ 1", value=float(size), head=k)
     if size > available:
-        raise SeparationError(
+        message = (
             f"d* = {size} exceeds d_k = {available}, the directions left to head {k} once the "
-            "means are projected away: ask for a smaller d_star, or d_star='best'.",
-            condition="d* ≤ d_k",
-            value=float(available),
-            head=k,
+            "means are projected away: ask for a smaller d_star, or d_star='best'."
         )
+        raise SeparationError(message, condition="d* ≤ d_k", value=float(available), head=k)
     return size
 
 
@@ -323,10 +308,8 @@ def _overlap_refusal(gamma: float, values: np.ndarray, size: int, k: int) -> Sep
         if good
         else "no direction has interference below one: the other classes cover this one"
     )
-    return SeparationError(
+    message = (
         f"γ̄* = {gamma:.6g} ≥ 1 for head {k}: in its {size} least disturbed directions the other "
-        f"classes together vary as much as the target; {advice}.",
-        condition="γ̄* < 1",
-        value=gamma,
-        head=k,
+        f"classes together vary as much as the target; {advice}."
     )
+    return SeparationError(message, condition="γ̄* < 1", value=gamma, head=k)

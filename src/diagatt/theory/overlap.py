@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.linalg import eigh
 
 from diagatt.theory.moments import Moments, symmetric
 from diagatt.theory.multi_head import OVERLAP_LIMIT
@@ -108,12 +109,12 @@ def contrast_overlap(
     total = np.sum(contrasts, axis=0)
     heads = []
     for k, delta in enumerate(contrasts):
-        root, _, kept, q = whiten_and_project(delta, columns, name=f"Δ_{k + 1}", head=k)
+        B, _, q = whiten_and_project(delta, columns, name=f"Δ_{k + 1}", head=k)
         if not 1 <= size <= d - q:
             raise ValueError(f"d* = {size} is outside 1..{d - q}, the directions left to head {k}.")
-        T = root @ (total - delta) @ root  # (d, d)
-        lower, upper = interlacing_bounds(np.linalg.eigvalsh(T), q, size)
-        projected = np.linalg.eigvalsh(kept.T @ T @ kept)  # (d − q,)
+        others = total - delta
+        lower, upper = interlacing_bounds(eigh(others, delta, eigvals_only=True), q, size)
+        projected = np.linalg.eigvalsh(B.T @ others @ B)  # (d − q,)
         gamma = float(projected[:size].mean())
         heads.append(HeadOverlap(gamma, lower, lower, upper, projected, size, q))
     return SpectralOverlap(tuple(heads))

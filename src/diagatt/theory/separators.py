@@ -194,16 +194,14 @@ def _separate(
     name: str = "Δ_Σ = Σ₁ − Σ₀",
 ) -> SeparatingMatrix:
     """Whiten, project the means (d, k) away, and lift back: every single-head version."""
-    root, lambda_min, kept, mean_rank = whiten_and_project(
-        Delta, means, tau=tau, basis=basis, name=name
-    )
-    lift = root if basis is None else basis @ root  # (d, m)
+    B, lambda_min, mean_rank = whiten_and_project(Delta, means, tau=tau, basis=basis, name=name)
+    L = (B if basis is None else basis @ B) / np.sqrt(tau)
     return SeparatingMatrix(
-        gap=kept.shape[1] / tau,
+        gap=L.shape[1] / tau,
         exact=exact,
         mean_rank=mean_rank,
         theorem=theorem,
-        **from_factor(lift @ kept / np.sqrt(tau), tau, lambda_min),
+        **from_factor(L, tau, lambda_min),
     )
 
 

@@ -87,13 +87,11 @@ def best_separators(classes: Sequence[Moments], background: Moments) -> list[Sep
             if ratio > best[0]:
                 best = (float(ratio), candidate)
         if best[1] is None:
-            raise SeparationError(
+            message = (
                 f"no construction separates class {k}: its rows vary no more than the others in "
-                "any direction; nothing of second order tells them apart.",
-                condition="score gap > 0",
-                value=0.0,
-                head=k,
+                "any direction; nothing of second order tells them apart."
             )
+            raise SeparationError(message, condition="score gap > 0", value=0.0, head=k)
         chosen.append(best[1])
     return chosen
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import eigh, orth
 
 from diagatt.theory.moments import symmetric
 
@@ -111,9 +111,10 @@ def whiten_and_project(
     basis: np.ndarray | None = None,
     name: str = "Δ_Σ = Σ₁ − Σ₀",
     head: int | None = None,
-) -> tuple[np.ndarray, float, np.ndarray, int]:
-    """Return Δ^{-1/2} (m, m), λ_min, a basis (m, m − q) orthogonal to Z, and q = rank Z.
+) -> tuple[np.ndarray, float, int]:
+    """Return B (m, m − q) with BᵀΔB = I and Bᵀ[means] = 0, λ_min(Δ), and q = rank Z.
 
+    ``B = Δ^{-1/2}K``, where the columns of K are an orthonormal basis of the complement of
     ``Z = Δ^{-1/2}[means]``. With a basis U (d, m), contrast and means (d, k) are compressed by it
     first. `name` and `head` serve the refusals.
     """
@@ -122,19 +123,26 @@ def whiten_and_project(
     scale = np.linalg.norm(means, axis=0)  # (k,)
     if basis is not None:
         Delta, means = basis.T @ Delta @ basis, basis.T @ means
-    root, lambda_min = _inverse_root(Delta, name, basis, head)
-    # Δ^{-1/2} is invertible, so rank Z is the rank of the means: decide it before whitening.
-    spanned = _span(means, scale)  # (m, q)
-    kept = _complement(root @ spanned)  # (m, m − q)
-    if kept.shape[1] == 0:
-        raise SeparationError(
-            f"the means span all {len(Delta)} directions (rank Z = {len(Delta)}): nothing is left "
-            "to separate by; use more features, or second_moment_separator, which keeps the means.",
-            condition="rank(Z) < dimension",
-            value=float(len(Delta)),
-            head=head,
+    values, vectors = np.linalg.eigh(Delta)
+    if not values[0] > RELATIVE_SINGULARITY * max(float(values[-1]), 0.0):
+        raise _not_positive(Delta, float(values[0]), name, basis, head)
+    root = (vectors / np.sqrt(values)) @ vectors.T
+    # Δ^{-1/2} is invertible, so rank Z is the rank of the means: decide it before whitening, and
+    # on directions, not sizes. What compression left of a mean may be rounding.
+    lengths, m = np.linalg.norm(means, axis=0), len(Delta)
+    kept = lengths > SPAN_TOLERANCE * scale
+    spanned = np.zeros((m, 0))  # (m, q)
+    if kept.any():
+        spanned = orth(means[:, kept] / lengths[kept], SPAN_TOLERANCE)
+    q = spanned.shape[1]
+    if q == m:
+        message = (
+            f"the means span all {m} directions (rank Z = {m}): nothing is left to separate by; "
+            "use more features, or second_moment_separator, which keeps the means."
         )
-    return root, lambda_min, kept, spanned.shape[1]
+        raise SeparationError(message, condition="rank(Z) < dimension", value=float(m), head=head)
+    complement = np.linalg.qr(root @ spanned, mode="complete")[0][:, q:]  # (m, m − q)
+    return root @ complement, float(values[0]), q
 
 
 def orthonormal(basis: Any, d: int) -> np.ndarray:
@@ -147,51 +155,24 @@ def orthonormal(basis: Any, d: int) -> np.ndarray:
     return np.linalg.qr(columns)[0]
 
 
-def _inverse_root(
-    contrast: np.ndarray, name: str, basis: np.ndarray | None, head: int | None
-) -> tuple[np.ndarray, float]:
-    """Return Δ^{-1/2} and λ_min(Δ), or refuse with λ_min and a subspace that would do.
-
-    ``contrast`` is already compressed to ``basis`` (d, m) if there is one.
-    """
-    values, vectors = np.linalg.eigh(contrast)
-    smallest = float(values[0])
-    if smallest > RELATIVE_SINGULARITY * max(float(values[-1]), 0.0):
-        return (vectors / np.sqrt(values)) @ vectors.T, smallest
+def _not_positive(
+    contrast: np.ndarray, smallest: float, name: str, basis: np.ndarray | None, head: int | None
+) -> SeparationError:
+    """Return the refusal of a contrast, compressed to `basis` (d, m) if there is one."""
     inside = informative_subspace(contrast)  # (m, m')
     suggestion = inside if basis is None else basis @ inside
     m = suggestion.shape[1]
     where = "" if head is None else f" for head {head}"
     advice = (
-        f"use the subspace version with error.suggestion, {m} of {len(values)} directions "
+        f"use the subspace version with error.suggestion, {m} of {len(contrast)} directions "
         "on which it is positive definite"
         if m
         else "no direction has a positive contrast, so no subspace helps"
     )
-    raise SeparationError(
+    return SeparationError(
         f"{name} is not positive definite{where}: smallest eigenvalue {smallest:.6g}; {advice}.",
         condition=f"{name} ≻ 0",
         value=smallest,
         head=head,
         suggestion=suggestion if m else None,
     )
-
-
-def _span(means: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Return an orthonormal basis (m, q) of the column span of means (m, k).
-
-    Ranks are decided on directions, not sizes: every column is scaled to length one first.
-    ``scale`` (k,) gives the lengths before compression, so that rounding is not taken for a mean.
-    """
-    lengths = np.linalg.norm(means, axis=0)  # (k,)
-    kept = lengths > SPAN_TOLERANCE * scale
-    if not np.any(kept):
-        return np.zeros((len(means), 0))
-    left, singular, _ = np.linalg.svd(means[:, kept] / lengths[kept], full_matrices=False)
-    return left[:, singular > SPAN_TOLERANCE * singular[0]]
-
-
-def _complement(columns: np.ndarray) -> np.ndarray:
-    """Return an orthonormal basis (m, m − q) of what is orthogonal to q independent columns."""
-    m, q = columns.shape
-    return np.eye(m) if q == 0 else np.linalg.qr(columns, mode="complete")[0][:, q:]
