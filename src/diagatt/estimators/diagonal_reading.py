@@ -51,9 +51,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         "solver_": attributes.text(),
         "log_likelihood_": parameters.optional(attributes.number()),
         "unevenness_": attributes.list_of(attributes.number()),
-        **dict.fromkeys(
-            ("history_", "selection_", "criteria_", "contest_"), attributes.report()
-        ),
+        **dict.fromkeys(("history_", "selection_", "criteria_", "contest_"), attributes.report()),
         "has_row_of_interest_": parameters.optional(parameters.boolean()),
         "described_": attributes.text(),
         "communication_": attributes.counts("processes", "reductions", "bytes", "sample_bytes"),
@@ -287,7 +285,9 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         weights = [line["weight"] for line in self.contest_ if line["what"] == self.described_]
         facts: dict[str, Any] = {"coefficients of": self.described_}
         if len(self.members_) > 1:
-            facts["weight of it in the blend"] = f"{sum(weights):.2f} of {len(self.members_)} members"
+            facts["weight of it in the blend"] = (
+                f"{sum(weights):.2f} of {len(self.members_)} members"
+            )
         facts["row of interest (out of fold)"] = "found" if self.has_row_of_interest_ else "none"
         return facts
 

@@ -117,8 +117,7 @@ class StoredMember:
         for name, shape in expected.items():
             if self.arrays[name].shape != shape:
                 raise ValueError(
-                    f"{name} of a member must have the shape {shape}, "
-                    f"got {self.arrays[name].shape}"
+                    f"{name} of a member must have the shape {shape}, got {self.arrays[name].shape}"
                 )
         columns = self.arrays["columns"]
         if not ((columns >= 0) & (columns < n_features)).all() or (self.arrays["scale"] <= 0).any():
@@ -130,7 +129,7 @@ class StoredMember:
         kept = len(np.atleast_1d(self.arrays["columns"]))
         kind = ROW_MAPS[self.rows]
         mapped = width = kept * kind.width
-        shapes: dict[str, tuple[int, ...]] = {name: (kept,) for name in _OF_ROWS[:3]}
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(_OF_ROWS[:3], (kept,))
         if "knots" in self.arrays:
             shapes["knots"] = (kept, self.arrays["knots"].shape[-1])
         if "directions" in self.arrays or "centre" in self.arrays:
@@ -151,4 +150,3 @@ class StoredMember:
 def blend_of(members: Sequence[StoredMember], n_features: int, family: Family, **how: Any) -> Blend:
     """Put a blend together."""
     return Blend([member.member(n_features, family, **how) for member in members], family)
-

@@ -49,7 +49,9 @@ class Model:
     @property
     def is_plain(self) -> bool:
         """Whether there is one head with affine scores."""
-        return self.n_heads == 1 and self.score_form.has_constant and not self.score_form.has_context
+        return (
+            self.n_heads == 1 and self.score_form.has_constant and not self.score_form.has_context
+        )
 
     @property
     def least_rows(self) -> int:

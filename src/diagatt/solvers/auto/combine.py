@@ -52,9 +52,7 @@ def judge(contest: Contest, entries: Sequence[Entry]) -> Verdict:
     shares = [0.0] * len(entries)
     means: dict[bool, Tensor] = {}
     for attends, temperature in ((False, UNIFORM_TEMPERATURE), (True, ATTENTION_TEMPERATURE)):
-        group = [
-            k for k, e in enumerate(entries) if e.is_alive and e.contestant.attends is attends
-        ]
+        group = [k for k, e in enumerate(entries) if e.is_alive and e.contestant.attends is attends]
         if not group:
             continue
         scores = [contest.mean(entries[k].log_score) for k in group]

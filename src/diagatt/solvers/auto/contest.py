@@ -91,7 +91,6 @@ class Preparation:
         return self._prepared[key]
 
 
-
 @dataclass
 class Contest:
     """Out-of-fold comparison of contestants on samples in memory.
@@ -213,9 +212,7 @@ class Contest:
         values = values if seen is None else values[seen]
         return float((w * values).sum() / w.sum())
 
-    def gap(
-        self, better: Entry, worse: Entry, seen: Tensor | None = None
-    ) -> tuple[float, float]:
+    def gap(self, better: Entry, worse: Entry, seen: Tensor | None = None) -> tuple[float, float]:
         """Return the mean difference of log scores and its standard error."""
         difference = better.log_score - worse.log_score
         mean = self.mean(difference, seen)

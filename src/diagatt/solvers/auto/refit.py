@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-
 from diagatt.attention.blend import Blend, Member
 from diagatt.attention.pullback import pulled_back, pulled_back_covariance
 from diagatt.rowmaps import AffineMap
@@ -30,9 +29,7 @@ from diagatt.solvers.problem import Problem, Samples
 MOST_ENTRIES = 1_000_000_000
 
 
-def refit(
-    contest: Contest, verdict: Verdict, problem: Problem, model: Model, **how: Any
-) -> Fitted:
+def refit(contest: Contest, verdict: Verdict, problem: Problem, model: Model, **how: Any) -> Fitted:
     """Return the blend of what is worth keeping, and the single fit that is reported."""
     entries = contest.entries
     single = _reported(contest)

@@ -24,7 +24,7 @@ def report_lines(contest: Contest, verdict: Verdict, units: ResponseUnits) -> li
             "what": entry.contestant.label,
             "log_score": None,
             "se": None,
-            **{name: None for name in _score_names(contest)},
+            **dict.fromkeys(_score_names(contest)),
             "weight": weight,
             "vote": vote,
             "seconds": entry.seconds,
