@@ -52,6 +52,14 @@ class RowMap(nn.Module):
     Arithmetic is in float64, whatever the type of the rows, so that large shifts cost no digits.
     """
 
+    columns: Tensor  # (k,) of features that vary
+    shift: Tensor  # (k,)
+    scale: Tensor  # (k,)
+    knots: Tensor  # (k, KNOTS), of "ranks"
+    centre: Tensor  # (width · k,) and
+    directions: Tensor  # (width · k, d') of the subspace, if there is one
+    n_features: int
+
     name: ClassVar[str]
     #: Dimensions of mapped rows at most.
     most: ClassVar[int] = MOST_DIMENSIONS
@@ -164,7 +172,7 @@ class Unit(RowMap):
 
 
 class Scaled(Unit):
-    """Features are scaled to unit mean square and not centred: a purely quadratic score stays one."""
+    """Features are scaled but not centred, so that a purely quadratic score stays one."""
 
     name = "scaled"
 
@@ -185,10 +193,8 @@ class Given(Unit):
     def fitted_to(cls, values: Tensor, weights: Tensor | None = None) -> Self:
         """Return the identity of rows of this width."""
         d = values.shape[1]
-        like = {"dtype": torch.float64, "device": values.device}
-        columns = torch.arange(d, device=values.device)
-        shift, scale = torch.zeros(d, **like), torch.ones(d, **like)
-        return cls.of({"columns": columns, "shift": shift, "scale": scale}, d)
+        columns, zero = torch.arange(d, device=values.device), values.new_zeros(d).double()
+        return cls.of({"columns": columns, "shift": zero, "scale": zero + 1}, d)
 
     def forward(self, values: Tensor) -> Tensor:
         """Return the rows themselves."""

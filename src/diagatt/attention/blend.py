@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.attention.module import AttentionModule
 from diagatt.attention.samplefeatures import SampleFeatures
 from diagatt.families import Family
 from diagatt.rowmaps import RowMap
@@ -65,7 +66,7 @@ class Member(nn.Module):
         return self.attention.attention(self.rows(values), offsets)
 
 
-class Blend(nn.Module):
+class Blend(AttentionModule):
     """Members that predict and attend together.
 
     Parameters
@@ -81,24 +82,30 @@ class Blend(nn.Module):
         self.family = family
 
     @property
+    def members_list(self) -> list[Member]:
+        """The members."""
+        return [member for member in self.members if isinstance(member, Member)]
+
+    @property
     def n_heads(self) -> int:
         """R."""
-        return self.members[0].attention.n_heads
+        return self.members_list[0].attention.n_heads
 
     @property
     def coupling(self) -> str:
         """Whether heads choose different rows."""
-        return self.members[0].attention.coupling
+        return self.members_list[0].attention.coupling
 
     def forward(self, values: Tensor, offsets: Tensor, covariates: Tensor | None = None) -> Tensor:
         """Return linear predictors of the blended mean, (n, K)."""
-        chosen = [member for member in self.members if member.weight > 0]
+        chosen = [member for member in self.members_list if member.weight > 0]
         if len(chosen) == 1:
             return chosen[0](values, offsets, covariates)
-        mean = sum(
+        parts = [
             member.weight * self.family.inverse_link(member(values, offsets, covariates).double())
             for member in chosen
-        )
+        ]
+        mean = torch.stack(parts).sum(dim=0)
         if self.family.classifies:
             mean = mean.clamp(LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
         return self.family.link(mean).to(values.dtype)
@@ -106,12 +113,12 @@ class Blend(nn.Module):
     @property
     def votes(self) -> list[float]:
         """Shares of the members that attend; of all members if none does."""
-        shares = [member.vote for member in self.members]
+        shares = [member.vote for member in self.members_list]
         total = sum(shares)
         return [s / total for s in shares if s > 0] or [1 / len(shares)] * len(shares)
 
     def _voters(self) -> list[Member]:
-        return [member for member in self.members if member.vote > 0] or list(self.members)
+        return [member for member in self.members_list if member.vote > 0] or self.members_list
 
     def weights_of_voters(self, values: Tensor, offsets: Tensor) -> Tensor:
         """Return the attention weights of every member that has a vote, (N, M·R)."""
@@ -120,9 +127,9 @@ class Blend(nn.Module):
     def attention(self, values: Tensor, offsets: Tensor) -> Tensor:
         """Return the members' attention weights, averaged, (N, R)."""
         pairs = zip(self.votes, self._voters(), strict=True)
-        return sum(vote * voter.weights(values, offsets) for vote, voter in pairs)
+        return torch.stack([v * voter.weights(values, offsets) for v, voter in pairs]).sum(dim=0)
 
     def scores(self, values: Tensor, offsets: Tensor) -> Tensor:
         """Return the members' scores, averaged, (N, R)."""
         pairs = zip(self.votes, self._voters(), strict=True)
-        return sum(vote * voter.scores(values, offsets) for vote, voter in pairs)
+        return torch.stack([v * voter.scores(values, offsets) for v, voter in pairs]).sum(dim=0)

@@ -27,6 +27,9 @@ class SampleFeatures(nn.Module):
     shift, scale : tensors of shape (e,)
     """
 
+    shift: Tensor
+    scale: Tensor
+
     def __init__(self, kinds: Sequence[str], shift: Any, scale: Any) -> None:
         super().__init__()
         self.kinds = tuple(kinds)

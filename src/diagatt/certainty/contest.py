@@ -13,9 +13,9 @@ _SCORES = {"auc": "AUC", "accuracy": "accuracy", "r2": "R²"}
 class ContestReport(Sequence[dict[str, Any]]):
     """Contestants with their mean log score out of fold, best first; print it.
 
-    Each line is a dictionary of solver, what (rows, ridges, features), log_score, se (standard error
-    of the gap to the best), AUC, accuracy or R², weight, vote and seconds. Contestants that were
-    dropped after the first folds have no scores.
+    Each line is a dictionary of solver, what (rows, ridges, features), log_score, se (standard
+    error of the gap to the best), AUC, accuracy or R², weight, vote and seconds. Contestants
+    that were dropped after the first folds have no scores.
     """
 
     def __init__(self, lines: Sequence[dict[str, Any]]) -> None:

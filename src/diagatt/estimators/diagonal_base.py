@@ -12,7 +12,6 @@ import torch
 from sklearn.utils import check_random_state
 
 from diagatt import parameters
-from diagatt.attention.blend import Blend
 from diagatt.attention.coupling import COUPLINGS
 from diagatt.certainty.rows import LEAST_UNEVENNESS, warn_of_no_row
 from diagatt.estimators.diagonal_reading import DiagonalReading, check_lengths
@@ -242,11 +241,10 @@ class _DiagAtt(DiagonalReading):
         self._keep(fitted, n_heads, criteria, problem)
 
     def _keep(self, fitted: Fitted, n_heads: int, criteria: list[dict], problem: Problem) -> None:
-        """Set the fitted attributes; coefficients are those of the single fit of a blend."""
-        single = fitted.single or fitted
-        module = single.module
+        """Set the fitted attributes; of a blend, coefficients are those of one fit."""
+        module, blend = fitted.module, fitted.blend
         is_glm = problem.has_one_row_samples_only
-        self.n_heads_, self.n_restarts_ = n_heads, single.n_restarts
+        self.n_heads_, self.n_restarts_ = n_heads, fitted.n_restarts
         query, key = module.small_factors or (module.query_key.matrix(), None)
         self.query_ = query.detach().cpu().numpy()  # (M·R, D, q), or W itself
         self.key_ = None if key is None else key.detach().cpu().numpy()
@@ -259,24 +257,24 @@ class _DiagAtt(DiagonalReading):
         self.coupling_ = module.coupling
         self.readout_ = module.readout
         self.members_ = []
-        if isinstance(fitted.module, Blend):
-            self.members_ = [StoredMember.of(member) for member in fitted.module.members]
+        if blend is not None:
+            self.members_ = [StoredMember.of(member) for member in blend.members_list]
         self.contest_, self.described_ = fitted.contest, fitted.described
-        self.solver_ = "glm" if is_glm else single.solver.name
-        self.log_likelihood_ = single.log_likelihood
+        self.solver_ = "glm" if is_glm else fitted.solver.name
+        self.log_likelihood_ = fitted.log_likelihood
         self.criteria_ = criteria
-        self.value_se_ = None if single.value_se is None else single.value_se.cpu().numpy()
+        self.value_se_ = None if fitted.value_se is None else fitted.value_se.cpu().numpy()
         self.n_samples_ = problem.n_samples
-        self.history_ = single.history
+        self.history_ = fitted.history
         self.selection_ = fitted.report
-        self.unevenness_ = [] if is_glm else unevenness(fitted.module, problem)
+        self.unevenness_ = [] if is_glm else unevenness(fitted.predictor, problem)
         self.has_row_of_interest_ = fitted.finds_rows
         if not is_glm and fitted.finds_rows is None:
             self.has_row_of_interest_ = max(self.unevenness_) >= LEAST_UNEVENNESS
-        self._state = single.state
+        self._state = fitted.state
         if self.has_row_of_interest_ is False:
             warn_of_no_row(stacklevel=6)  # the line that called fit
-        self.n_iter_ = max(len(history) for history in single.history)
+        self.n_iter_ = max(len(history) for history in fitted.history)
         self.communication_ = {
             "processes": problem.group.size,
             "reductions": problem.group.reductions,

@@ -98,15 +98,16 @@ class Fitted:
         Contestants with their scores out of fold.
     described : str
         What tells the reported fit from other contestants.
-    single : Fitted, optional
-        Of a blend, the one fit whose coefficients are reported, in the original features.
+    blend : Blend, optional
+        Several fits that predict together; `module` is then the one whose coefficients are
+        reported, in the original features.
     finds_rows : bool, optional
         Whether attention beats uniform attention out of fold, if that was asked.
     state : object
         What this solver accepts to go on from, beside the module.
     """
 
-    module: DiagonalAttention | Blend
+    module: DiagonalAttention
     solver: Solver
     history: list[list[dict[str, float]]]
     n_restarts: int = 1
@@ -117,8 +118,13 @@ class Fitted:
     state: Any = None
     contest: list[dict[str, Any]] = field(default_factory=list)
     described: str = ""
-    single: Fitted | None = None
+    blend: Blend | None = None
     finds_rows: bool | None = None
+
+    @property
+    def predictor(self) -> DiagonalAttention | Blend:
+        """What predicts: the blend, or the module itself."""
+        return self.module if self.blend is None else self.blend
 
     @property
     def value_se(self) -> Tensor | None:

@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from diagatt.attention.blend import Blend
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.segments import map_blocks, segment_sum
 from diagatt.solvers.base import Fitted
@@ -72,9 +73,8 @@ def response_bic(fitted: Fitted, problem: Problem) -> float:
 def information_criteria(fitted: Fitted, problem: Problem) -> dict[str, float]:
     """Return log-likelihood, AIC and BIC, of rows and responses where rows have a likelihood.
 
-    Of a blend they are those of the single fit that is reported.
+    Of a blend they are those of the one fit that is reported.
     """
-    fitted = fitted.single or fitted
     log_likelihood = fitted.log_likelihood
     if log_likelihood is None:
         log_likelihood = response_log_likelihood(fitted, problem)
@@ -91,7 +91,7 @@ def information_criteria(fitted: Fitted, problem: Problem) -> dict[str, float]:
 
 
 @torch.no_grad()
-def unevenness(module: DiagonalAttention, problem: Problem) -> list[float]:
+def unevenness(module: DiagonalAttention | Blend, problem: Problem) -> list[float]:
     """Return 1 − mean entropy of the attention relative to uniform, one value per head.
 
     It is 0 where attention is uniform and 1 where it sits on one row; samples of one row do not

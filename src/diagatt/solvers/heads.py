@@ -59,7 +59,7 @@ def fit_heads(
 
     def held_out_loss(tried: Model, train: np.ndarray, held_out: np.ndarray) -> float:
         part, rest = (problem.take(torch.from_numpy(s)) for s in (train, held_out))
-        return risk(fit(part, tried, False).module, rest)
+        return risk(fit(part, tried, False).predictor, rest)
 
     chosen, report = select(models, held_out_loss, problem.n_samples, selection, seed)
     fitted, R, criteria = _with_criteria(fit(problem, chosen, True), chosen, problem)

@@ -1,11 +1,11 @@
-"""`Auto`: ways to fit compete out of fold, and those that deserve weight are fitted to all samples."""
+"""`Auto`: ways to fit compete out of fold; those that deserve weight become one model."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from diagatt.progress import progress_bar
 from diagatt.rowmaps import distinct_maps
 from diagatt.segments import spread
 from diagatt.solvers.auto.combine import Verdict, judge
-from diagatt.solvers.auto.contest import Contest, Entry
+from diagatt.solvers.auto.contest import Contest
 from diagatt.solvers.auto.contestants import (
     SAMPLE_FEATURES,
     Contestant,

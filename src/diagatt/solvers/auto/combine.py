@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from diagatt.attention.blend import LEAST_PROBABILITY
@@ -60,7 +61,8 @@ def judge(contest: Contest, entries: Sequence[Entry]) -> Verdict:
         raw = [math.exp(-total * (max(scores) - score) / temperature) for score in scores]
         for k, weight in zip(group, raw, strict=True):
             shares[k] = weight / sum(raw)
-        means[attends] = sum(shares[k] * _mean_response(contest, entries[k]) for k in group)
+        responses = [shares[k] * _mean_response(contest, entries[k]) for k in group]
+        means[attends] = torch.stack(responses).sum(dim=0)
     alpha, t = _mixing_weight(contest, means)
     votes = [s if e.contestant.attends else 0.0 for s, e in zip(shares, entries, strict=True)]
     weights = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from diagatt.families import Family
 from diagatt.solvers.auto.many import Penalties
@@ -59,7 +60,8 @@ class Contestant:
             return Uniform()
         quadratic, linear, _ = self.penalties
         ridges = {"score_ridge": min(quadratic, LARGE_RIDGE), "linear_ridge": linear}
-        return Mixture(**ridges) if self.readout == "mixture" else Gradient(**ridges)
+        kind: Any = Mixture if self.readout == "mixture" else Gradient
+        return kind(**ridges)
 
     @property
     def method(self) -> str:
@@ -87,7 +89,7 @@ _MIXTURE = {
     "affine": [(1, 50, 0.1), (1, 5, 1), (10, 0.5, 1), (100, 5, 0.1), (LINEAR, 5, 1)],
     "bent": [(1, 50, 1), (10, 5, 1), (100, 5, 0.1), (LINEAR, 5, 1)],
 }
-_UNIFORM = {"affine": (0.1, 1, 10, 100, 1000), "bent": (1, 10, 100)}
+_UNIFORM: dict[str, tuple[float, ...]] = {"affine": (0.1, 1, 10, 100, 1000), "bent": (1, 10, 100)}
 SHAPES = {"common": "affine", "unit": "affine", "ranks": "bent", "squares": "bent"}
 # Features of whole samples that the fits without attention try beside the mean row.
 SAMPLE_FEATURES = (("size",), ("size", "sum"), ("max",), ("size", "sum", "max"))
@@ -95,7 +97,7 @@ SAMPLE_FEATURES = (("size",), ("size", "sum"), ("max",), ("size", "sum", "max"))
 
 def uniform_contestants(rows: str, features: tuple[str, ...] = ()) -> list[Contestant]:
     """Return the fits without attention on one map."""
-    ridges = _UNIFORM[SHAPES[rows]] if not features else (1, 10, 100)
+    ridges: tuple[float, ...] = (1, 10, 100) if features else _UNIFORM[SHAPES[rows]]
     return [
         Contestant(rows, "uniform", Penalties(LINEAR, LINEAR, ridge), features) for ridge in ridges
     ]

@@ -89,7 +89,10 @@ class SharedRows:
             return slopes.T @ self.samples.values
         if self._kept is not None:
             return slopes.T @ self._kept
-        return sum(slopes[rows].T @ features for rows, features in self._blocks())
+        total = slopes.new_zeros(slopes.shape[1], score_width(self.samples.n_features))
+        for rows, features in self._blocks():
+            total.addmm_(slopes[rows].T, features)
+        return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -373,7 +376,9 @@ def _attention_loss(fits: ManyFits, parts: _Parts, weights: Tensor, mixes: Tenso
         own = [tuple(_columns(tensor, which) for tensor in given) for which in (~mixes, mixes)]
         pooled, mixed = _pooled_slopes(fits, *own[0]), _mixture_slopes(fits, *own[1])
         back = torch.cat([torch.nonzero(~mixes), torch.nonzero(mixes)])[:, 0].argsort()
-        both = (torch.cat(pair, dim=int(pair[0].ndim > 1)) for pair in zip(pooled, mixed))
+        both = (
+            torch.cat(pair, dim=int(pair[0].ndim > 1)) for pair in zip(pooled, mixed, strict=True)
+        )
         found = _Slopes(*(_columns(tensor, back) for tensor in both))
     slope = parts.slope(found.of_scores, found.of_rows, found.of_shared)
     if fits._has_dispersion:

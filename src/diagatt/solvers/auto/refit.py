@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -57,8 +58,7 @@ def refit(contest: Contest, verdict: Verdict, problem: Problem, model: Model, **
         module.to(problem.dtype)  # the maps stay in float64
     return replace(
         told,
-        module=Blend(members, problem.family),
-        single=told,
+        blend=Blend(members, problem.family),
         described=single.contestant.label,
         finds_rows=verdict.finds_rows,
     )
@@ -125,7 +125,8 @@ def _fits(
         whole = prepared.samples if same else problem.changed(prepared.apply)
         if contestants[0].is_batched and _goes_at_once(whole):
             if not same:
-                prepared = Prepared(prepared.rows, prepared.features, whole.in_memory)
+                here = whole.sample(whole.n_samples, np.random.default_rng(0))  # all of them
+                prepared = Prepared(prepared.rows, prepared.features, here)
             weights = prepared.samples.weights[:, None].expand(-1, len(group))
             fits = fit_contestants(contestants, prepared, weights, model, how["seed"])
         else:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import torch
 
-from diagatt.attention.blend import Blend
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.solvers.base import Fitted
 from diagatt.solvers.problem import Problem, Samples
-
-AnyModule = TypeVar("AnyModule", bound="Blend | DiagonalAttention")
 
 
 @dataclass(frozen=True)
@@ -50,26 +46,18 @@ class ResponseUnits:
         log_likelihood = fitted.log_likelihood
         if log_likelihood is not None:
             log_likelihood -= total_weight * math.log(self.scale)
-        single = None if fitted.single is None else self.undone(fitted.single, total_weight)
+        members = [] if fitted.blend is None else fitted.blend.members_list
+        for attention in (fitted.module, *(member.attention for member in members)):
+            self._undo(attention)
         return replace(
             fitted,
-            module=self._undone(fitted.module),
-            single=single,
             dispersion=None if phi is None else phi * self.scale**2,
             value_covariance=None if covariance is None else covariance * self.scale**2,
             log_likelihood=log_likelihood,
         )
 
     @torch.no_grad()
-    def _undone(self, module: AnyModule) -> AnyModule:
-        """Change the units of effects in place."""
-        attentions = (
-            [member.attention for member in module.members]
-            if isinstance(module, Blend)
-            else [module]
-        )
-        for attention in attentions:
-            for effect in attention.effects():
-                effect.mul_(self.scale)
-            attention.intercept.add_(self.mean)
-        return module
+    def _undo(self, attention: DiagonalAttention) -> None:
+        for effect in attention.effects():
+            effect.mul_(self.scale)
+        attention.intercept.add_(self.mean)
