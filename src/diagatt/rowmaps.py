@@ -31,6 +31,8 @@ MOST_DIMENSIONS, MOST_BENT, KEPT_VARIANCE = 60, 40, 0.995
 LEAST_SPREAD = 16
 # Standard deviations beyond which "squares" clips, and quantiles that "ranks" keeps.
 CLIPPED_AT, KNOTS, LEAST_LEVEL = 3.0, 200, 0.002
+# Numbers that differ by less than this share are the same to "ranks".
+SAME_DIGITS = 1e-6
 
 # Ratio of scales, and correlation with normal scores, from which maps are taken to be the same.
 SAME_SCALE, SAME_SHAPE = 1.25, 0.99
@@ -225,9 +227,13 @@ class Ranks(RowMap):
         self.register_buffer("knots", ascending.gather(1, place.clamp(max=len(x) - 1)))
 
     def _transformed(self, x: Tensor) -> Tensor:
-        # Ties share the mean of their lowest and their highest level.
+        # Ties share the mean of their lowest and their highest level, also if other units or another
+        # type of numbers changed their last digits.
         columns = x.T.contiguous()
-        level = (_levels(columns, self.knots) + 1 - _levels(-columns, -self.knots.flip(1))) / 2
+        digits = SAME_DIGITS * (columns.abs() + self.scale[:, None])
+        below = _levels(columns - digits, self.knots)
+        above = _levels(-columns - digits, -self.knots.flip(1))
+        level = (below + 1 - above) / 2
         return torch.special.ndtri(level.clamp(LEAST_LEVEL, 1 - LEAST_LEVEL)).T
 
 

@@ -12,7 +12,7 @@ import torch
 
 from diagatt.parameters import Rule, count, one_of, optional
 from diagatt.progress import progress_bar
-from diagatt.rowmaps import distinct_maps
+from diagatt.rowmaps import MOST_DIMENSIONS, distinct_maps
 from diagatt.segments import spread
 from diagatt.solvers.auto.combine import Verdict, judge
 from diagatt.solvers.auto.contest import Contest
@@ -119,7 +119,7 @@ class Auto(Solver):
         groups = None if part.groups is None else part.groups.cpu().numpy()
         folds = content_folds(part, self.folds, seed, groups)
         with progress_bar("Contest", None, verbose) as advance:
-            contest = Contest(part, folds, model, seed, advance)
+            contest = Contest(part, folds, model, seed, _dtype(part), advance)
             self._run(contest)
         verdict = self._verdict(contest, problem)
         lines = report_lines(contest, verdict, units)
@@ -175,11 +175,12 @@ def _helpful_features(contest: Contest) -> Contestant | None:
 
 
 def _contest_part(problem: Problem, seed: int) -> Samples:
-    """Return the samples that the contest takes place on, in memory.
-
-    Few rows are computed with in float64, so that copies and weights of samples agree to rounding.
-    """
+    """Return the samples that the contest takes place on, in memory."""
     wanted = max(LEAST_SAMPLES, int(CONTEST_ROWS * problem.n_samples / problem.n_rows))
-    part = problem.sample(min(wanted, ALL_SAMPLES), np.random.default_rng(seed))
-    small = part.n_rows * min(part.n_features, 60) ** 2 <= EXACT_SIZE
-    return part.to(torch.float64 if small else torch.float32)
+    return problem.sample(min(wanted, ALL_SAMPLES), np.random.default_rng(seed))
+
+
+def _dtype(part: Samples) -> torch.dtype:
+    """Return float64 for few rows, so that copies and weights of samples agree to rounding."""
+    small = part.n_rows * min(part.n_features, MOST_DIMENSIONS) ** 2 <= EXACT_SIZE
+    return torch.float64 if small else torch.float32

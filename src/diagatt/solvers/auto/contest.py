@@ -59,14 +59,15 @@ class Prepared:
         values = self.rows(samples.values)
         beside = self.features(values, samples.offsets)
         covariates = torch.cat([samples.covariates, beside], dim=1)
-        return replace(samples, values=values, covariates=covariates)
+        changed = replace(samples, values=values, covariates=covariates)
+        return changed.to(self.samples.dtype)
 
 
 class Preparation:
     """Maps rows once for all contestants that see them alike."""
 
-    def __init__(self, samples: Samples) -> None:
-        self.samples = samples
+    def __init__(self, samples: Samples, dtype: torch.dtype) -> None:
+        self.samples, self._dtype = samples, dtype
         self._maps: dict[str, tuple[RowMap, Samples]] = {}
         self._prepared: dict[tuple, Prepared] = {}
 
@@ -74,7 +75,8 @@ class Preparation:
         if name not in self._maps:
             weights = spread(self.samples.weights, self.samples.offsets)
             rows = ROW_MAPS[name].fitted_to(self.samples.values, weights)
-            self._maps[name] = rows, replace(self.samples, values=rows(self.samples.values))
+            mapped = replace(self.samples, values=rows(self.samples.values))
+            self._maps[name] = rows, mapped.to(self._dtype)  # digits are dropped after the map
         return self._maps[name]
 
     def of(self, contestant: Contestant) -> Prepared:
@@ -101,6 +103,8 @@ class Contest:
     folds : tensor of shape (n,)
     model : Model
     seed : int
+    dtype : torch.dtype
+        Type that fits compute in.
     advance : callable
         Called with a note after each batch of fits.
     """
@@ -109,11 +113,12 @@ class Contest:
     folds: Tensor
     model: Model
     seed: int
+    dtype: torch.dtype = torch.float64
     advance: Callable[..., None] = lambda *_: None
     entries: list[Entry] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.preparation = Preparation(self.samples)
+        self.preparation = Preparation(self.samples, self.dtype)
 
     @property
     def n_folds(self) -> int:
@@ -161,7 +166,7 @@ class Contest:
         """Fit a batch without each of the folds, and ask about the held-out samples."""
         pairs = [(entry, fold) for entry in batch for fold in folds]
         weights = torch.stack([self.folds != fold for _, fold in pairs], dim=1)
-        weights = weights * self.samples.weights[:, None]
+        weights = (weights * self.samples.weights[:, None]).to(self.dtype)
         contestants = [entry.contestant for entry, _ in pairs]
         prepared = self.preparation.of(batch[0].contestant)
         fits = fit_contestants(contestants, prepared, weights, self.model, self.seed)
