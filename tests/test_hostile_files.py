@@ -616,7 +616,7 @@ VALUES = st.one_of(
         {"array": ["a", "b", "c"], "dtype": "str"},
         {"array": [1, [2]], "dtype": "object"},
         {"object": "Likelihood", "parameters": {}},
-        {"object": "Auto", "parameters": {"contestants": [], "judge": "bic"}},
+        {"object": "Auto", "parameters": {"contestants": [], "folds": 5, "combine": "best"}},
     ]),
 )  # fmt: skip
 NAMES = st.sampled_from([

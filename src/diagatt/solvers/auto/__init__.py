@@ -30,6 +30,7 @@ from diagatt.solvers.auto.report import report_lines
 from diagatt.solvers.auto.units import ResponseUnits
 from diagatt.solvers.base import Fitted, Model, Solver, agreed
 from diagatt.solvers.checkpoint import Checkpoint
+from diagatt.solvers.glm import OVERFLOW, DivergedError
 from diagatt.solvers.problem import Problem, Samples
 
 __all__ = ["Auto"]
@@ -116,6 +117,8 @@ class Auto(Solver):
         units = ResponseUnits.of(problem)
         scaled = units.scaled(problem)
         part = _contest_part(scaled, seed)
+        if not bool(torch.isfinite(part.values.double().square().sum())):
+            raise DivergedError(OVERFLOW)
         groups = None if part.groups is None else part.groups.cpu().numpy()
         folds = content_folds(part, self.folds, seed, groups)
         with progress_bar("Contest", None, verbose) as advance:

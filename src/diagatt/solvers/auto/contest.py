@@ -59,8 +59,7 @@ class Prepared:
         values = self.rows(samples.values)
         beside = self.features(values, samples.offsets)
         covariates = torch.cat([samples.covariates, beside], dim=1)
-        changed = replace(samples, values=values, covariates=covariates)
-        return changed.to(self.samples.dtype)
+        return replace(samples, values=values, covariates=covariates)
 
 
 class Preparation:

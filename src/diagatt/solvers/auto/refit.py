@@ -122,11 +122,11 @@ def _fits(
     for group in groups.values():
         contestants = [entry.contestant for entry in group]
         prepared = contest.preparation.of(contestants[0])
-        whole = prepared.samples if same else problem.changed(prepared.apply)
+        whole = problem.changed(prepared.apply)
         if contestants[0].is_batched and _goes_at_once(whole):
             if not same:
                 here = whole.sample(whole.n_samples, np.random.default_rng(0))  # all of them
-                prepared = Prepared(prepared.rows, prepared.features, here)
+                prepared = Prepared(prepared.rows, prepared.features, here.to(contest.dtype))
             weights = prepared.samples.weights[:, None].expand(-1, len(group))
             fits = fit_contestants(contestants, prepared, weights, model, how["seed"])
         else:
