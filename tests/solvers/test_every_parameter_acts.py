@@ -70,7 +70,7 @@ OF_SOLVERS = {
     Auto: {
         "contestants": ({"contestants": [Uniform()]}, [SHORT]),
         "folds": ({"contestants": [Uniform(), SHORT]}, 3),
-        "combine": ({"contestants": [Uniform(), SHORT]}, "best"),
+        "combine": ({"contestants": [SHORT, Gradient(**ADAM, init="zero")]}, "best"),
     },
     Uniform: {},
 }

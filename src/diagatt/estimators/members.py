@@ -24,7 +24,7 @@ _OF_FEATURES = ("feature_shift", "feature_scale")
 _OF_ATTENTION = ("query", "value", "intercept", "covariate")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StoredMember:
     """One member of a blend.
 
@@ -63,6 +63,14 @@ class StoredMember:
         arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
         words = (member.rows.name, attention.readout, member.features.kinds)
         return cls(*words, member.weight, member.vote, arrays)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StoredMember) or self.to_document() != other.to_document():
+            return False
+        same = self.arrays.keys() == other.arrays.keys()
+        return same and all(np.array_equal(a, other.arrays[k]) for k, a in self.arrays.items())
+
+    __hash__ = None  # type: ignore[assignment]
 
     def member(self, n_features: int, family: Family, **how: Any) -> Member:
         """Put the member together; `how` says what all attentions of the blend have in common."""
