@@ -309,6 +309,24 @@ def classes(y: Any, n_samples: int) -> np.ndarray:
     return labels
 
 
+def groups(given: Any, n_samples: int) -> np.ndarray:
+    """Return codes of groups, (n,): one per different number or word."""
+    codes = np.asarray(given)
+    if codes.ndim != 1 or codes.dtype.kind not in "iufbUSO":
+        raise InputError(
+            f"groups must be one number or word per sample, got {codes.dtype} of {codes.ndim} "
+            "dimensions."
+        )
+    if len(codes) != n_samples:
+        raise InputError(f"groups has {len(codes)} entries, but there are {n_samples} samples.")
+    missing = [i for i, code in enumerate(codes.tolist()) if code is None or code != code]
+    if missing:
+        raise InputError(f"groups[{missing[0]}] is missing: give every sample a group.")
+    if codes.dtype.kind == "O":
+        codes = codes.astype(str)
+    return np.unique(codes, return_inverse=True)[1].reshape(-1)
+
+
 def weights(sample_weight: Any, n_samples: int) -> np.ndarray:
     """Return sample weights, (n,) float64: finite, not negative, not all zero."""
     if sample_weight is None:

@@ -119,7 +119,11 @@ def test_an_unknown_name_is_refused_with_the_known_ones():
 @pytest.mark.parametrize(
     ("name", "value", "written"),
     [
-        ("learning_rate", 0.1, r"solver=Gradient\(learning_rate=…\) or Mixture\(learning_rate=…\), with"),
+        (
+            "learning_rate",
+            0.1,
+            r"solver=Gradient\(learning_rate=…\) or Mixture\(learning_rate=…\), with",
+        ),
         ("covariance", "tied", r"solver=Likelihood\(covariance=…\)"),
         ("rank", 2, r"solver=Likelihood\(rank=…\) or Gradient\(rank=…\)"),
         ("combine", "best", r"solver=Auto\(combine=…\)"),

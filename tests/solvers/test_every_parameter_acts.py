@@ -70,7 +70,7 @@ OF_SOLVERS = {
     Auto: {
         "contestants": ({"contestants": [Uniform()]}, [SHORT]),
         "folds": ({"contestants": [Uniform(), SHORT]}, 3),
-        "combine": ({"contestants": [SHORT, Gradient(**ADAM, init="zero")]}, "best"),
+        "combine": ({"contestants": [SHORT, Gradient(**ADAM, init_scale=0.2)]}, "best"),
     },
     Uniform: {},
 }

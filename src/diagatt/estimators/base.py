@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from copy import copy
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -89,19 +90,23 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         """
         return self._fit(X, y, sample_weight)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> Self:
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None, **beside: Any
+    ) -> Self:
         """Check the parameters, read the data as a problem, solve it, and keep the result.
 
         All of this happens to a copy, so that a fit that fails leaves the estimator as it was.
         """
         parameters.check(self)
         fitted = copy(self)
-        problem = fitted._problem(X, y, sample_weight, covariates)
+        problem = fitted._problem(X, y, sample_weight, covariates, **beside)
         fitted._fit_problem(problem)
         self.__dict__ = fitted.__dict__
         return self
 
-    def _problem(self, X: Any, y: Any, sample_weight: Any, covariates: Any) -> Any:
+    def _problem(
+        self, X: Any, y: Any, sample_weight: Any, covariates: Any, groups: Any = None
+    ) -> Any:
         """Read the data and return them as a problem, without samples of weight 0."""
         rows = self._validate_rows(X, reset=True)
         weights = coerce.weights(sample_weight, len(rows))
@@ -110,6 +115,8 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         problem = self._tensors(
             rows, response, weights, self._note_covariates(covariates, len(rows))
         )
+        if groups is not None:
+            problem = replace(problem, groups=torch.as_tensor(coerce.groups(groups, len(rows))))
         check_response(problem.family, problem.y)
         counted = torch.nonzero(problem.weights)[:, 0]
         return problem if len(counted) == len(rows) else problem.take(counted)

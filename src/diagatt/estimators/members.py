@@ -12,7 +12,7 @@ import torch
 from diagatt.attention.blend import Blend, Member
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.mixture import READOUTS
-from diagatt.attention.samplefeatures import FEATURES, SampleFeatures
+from diagatt.attention.samplefeatures import FEATURES, SampleFeatures, n_sample_features
 from diagatt.families import Family
 from diagatt.parameters import shown
 from diagatt.rowmaps import ROW_MAPS
@@ -143,7 +143,7 @@ class StoredMember:
         if "directions" in self.arrays or "centre" in self.arrays:
             mapped = self.arrays["directions"].shape[-1]
             shapes |= {"centre": (width,), "directions": (width, mapped)}
-        beside = sum(1 if feature == "size" else mapped for feature in self.features)
+        beside = n_sample_features(self.features, mapped)
         D = get_score_form(score_form).side(mapped)
         return {
             **shapes,

@@ -153,7 +153,8 @@ class Auto(Solver):
     def _verdict(self, contest: Contest, problem: Problem) -> Verdict:
         verdict = judge(contest, contest.entries)
         if self.combine == "best":
-            best = contest.entries.index(contest.leader(contest.entries))
+            leader = contest.leader(contest.entries, score="mean_score")
+            best = contest.entries.index(leader)
             alone = [float(k == best) for k in range(len(contest.entries))]
             verdict = replace(verdict, weights=alone, votes=alone)
         both = torch.tensor([verdict.weights, verdict.votes], dtype=torch.float64)
@@ -162,15 +163,17 @@ class Auto(Solver):
 
 
 def _helpful_features(contest: Contest) -> Contestant | None:
-    """Let features of whole samples compete on the best map; return who gains clearly by them."""
+    """Let features of whole samples compete on the best maps; return who gains clearly by them."""
     plain = contest.leader(contest.entries)
+    affine = contest.leader([e for e in contest.entries if e.contestant.is_affine])
     lengths = contest.samples.offsets.diff()
     sizes_vary = bool((lengths != lengths[0]).any())
     tried = [
         contestant
+        for rows in dict.fromkeys([plain.contestant.rows, affine.contestant.rows])
         for features in SAMPLE_FEATURES
         if sizes_vary or features == ("max",)  # sums are means otherwise
-        for contestant in uniform_contestants(plain.contestant.rows, features)
+        for contestant in uniform_contestants(rows, features)
     ]
     best = contest.leader(contest.enter(tried))
     gain, error = contest.gap(best, plain)

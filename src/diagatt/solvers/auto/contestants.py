@@ -48,6 +48,11 @@ class Contestant:
         return self.readout != "uniform" if self.solver is None else self.solver.attends
 
     @property
+    def is_affine(self) -> bool:
+        """Whether its rows are an affine map of the original ones."""
+        return SHAPES.get(self.rows, "affine") == "affine"
+
+    @property
     def is_batched(self) -> bool:
         """Whether it is fitted together with others."""
         return self.solver is None
