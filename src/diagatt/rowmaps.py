@@ -227,8 +227,8 @@ class Ranks(RowMap):
         self.register_buffer("knots", ascending.gather(1, place.clamp(max=len(x) - 1)))
 
     def _transformed(self, x: Tensor) -> Tensor:
-        # Ties share the mean of their lowest and their highest level, also if other units or another
-        # type of numbers changed their last digits.
+        # Ties share the mean of their lowest and their highest level, also if other units or
+        # another type of numbers changed their last digits.
         columns = x.T.contiguous()
         digits = SAME_DIGITS * (columns.abs() + self.scale[:, None])
         below = _levels(columns - digits, self.knots)

@@ -184,7 +184,7 @@ def test_a_users_own_solver_competes(shifted):
 def test_every_fold_starts_cold(shifted):
     X, y = nothing(np.random.default_rng(0), 200)
     DiagAttRegressor(solver=Auto([shifted()], folds=4), random_state=0).fit(X, y)
-    *folds, (whole, start) = shifted.asked
+    *folds, (whole, _) = shifted.asked
     assert [n for n, _ in folds] == [150] * 4
     assert whole == 200
     assert all(begun is None for _, begun in shifted.asked)
