@@ -31,6 +31,8 @@ MOST_DIMENSIONS, MOST_BENT, KEPT_VARIANCE = 60, 40, 0.995
 LEAST_SPREAD = 16
 # Standard deviations beyond which "squares" clips, and quantiles that "ranks" keeps.
 CLIPPED_AT, KNOTS, LEAST_LEVEL = 3.0, 200, 0.002
+# Shares of rows that differ by less are the same to "ranks": sums of weights are rounded.
+SAME_LEVEL = 1e-9
 # Numbers that differ by less than this share are the same to "ranks".
 SAME_DIGITS = 1e-6
 
@@ -220,9 +222,10 @@ class Ranks(RowMap):
 
     def _fit(self, x: Tensor, weights: Tensor) -> None:
         order = x.argsort(dim=0, stable=True)  # (N, k)
-        share = weights[order].cumsum(dim=0) - weights[order] / 2  # of rows below, (N, k)
+        share = weights[order].cumsum(dim=0)  # of rows up to this one, (N, k)
         levels = torch.linspace(0, 1, KNOTS, dtype=x.dtype, device=x.device)
-        place = torch.searchsorted(share.T.contiguous(), levels.expand(x.shape[1], -1).contiguous())
+        levels = (levels - SAME_LEVEL).expand(x.shape[1], -1).contiguous()
+        place = torch.searchsorted(share.T.contiguous(), levels)
         ascending = x.gather(0, order).T  # (k, N)
         self.register_buffer("knots", ascending.gather(1, place.clamp(max=len(x) - 1)))
 
