@@ -13,10 +13,15 @@ import torch
 from sklearn.base import BaseEstimator
 
 from diagatt import attributes, coerce, names, parameters
+from diagatt.arrays import InputError
 from diagatt.families import Family, check_response
 from diagatt.persistence import SavedToFile
 from diagatt.ragged import RaggedRows
+from diagatt.solvers.glm import DivergedError
 from diagatt.solvers.problem import Samples
+
+# How numbers that are too large or too small end a fit.
+BREAKDOWNS = (ArithmeticError, np.linalg.LinAlgError, torch.linalg.LinAlgError)  # type: ignore[attr-defined]
 
 
 class RowsEstimator(SavedToFile, BaseEstimator, ABC):
@@ -100,7 +105,14 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         parameters.check(self)
         fitted = copy(self)
         problem = fitted._problem(X, y, sample_weight, covariates, **beside)
-        fitted._fit_problem(problem)
+        try:
+            fitted._fit_problem(problem)
+            attributes.refuse_nonfinite(fitted)
+        except BREAKDOWNS as error:
+            raise DivergedError(
+                f"the fit of {type(self).__name__} broke down ({error}): rows, responses, "
+                "covariates or weights are too large, too small or too much alike; scale them."
+            ) from error
         self.__dict__ = fitted.__dict__
         return self
 
@@ -127,6 +139,12 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         family, n_outputs = self._fitted_family()
         values, offsets = rows.to_torch(self.device, self._torch_dtype(rows.dtype))
         response, w, Z = (torch.as_tensor(a).to(values) for a in (y, weights, covariates))
+        for name, given in (("y", response), ("covariates", Z)):
+            if not bool(torch.isfinite(given).all()):  # the numbers themselves were
+                raise InputError(
+                    f"{name} holds numbers that are too large for {values.dtype}: scale them, or "
+                    "pass float64 rows."
+                )
         return Samples(family, values, offsets, response, w, Z, n_outputs)
 
     def _torch_dtype(self, own: np.dtype) -> torch.dtype:

@@ -371,9 +371,11 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
 
 
 def _refuse_nonfinite(found: Tensor, rows: RaggedRows) -> None:
-    """Search the rows for NaN and infinity if what was computed from them is not finite."""
+    """Refuse rows with NaN, infinity or too large entries if what came of them is not finite."""
     if not bool(torch.isfinite(found.sum())):
         coerce.refuse_nonfinite(rows)
+        if not bool(torch.isfinite(found).all()):
+            coerce.refuse_overflow(rows)
 
 
 def _per_sample(packed: torch.Tensor, rows: RaggedRows) -> list[np.ndarray]:
