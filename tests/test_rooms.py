@@ -21,7 +21,8 @@ FLOORS = [
     {"solvers"},
     {"certainty"},
     {"estimators"},
-    {"kinds", "datasets"},
+    {"kinds"},
+    {"datasets"},
     {"plots", "report"},
     # What stands aside: the paper, and the comparison with rivals. The core never imports it.
     {"theory"},
