@@ -28,6 +28,7 @@ FLOORS = [
     {"theory"},
     {"competitors"},
     {"studies"},
+    {"bench"},
     {"commands"},
 ]
 # Doors to the house: they re-export what users import.
