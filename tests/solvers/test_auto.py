@@ -40,7 +40,7 @@ def nothing(rng, n):
 @pytest.mark.parametrize("make", [heavy_tails, skewed, mixture, nothing])
 def test_auto_is_as_good_as_its_better_part(make):
     rng = np.random.default_rng(0)
-    (X, y), (X_test, y_test) = make(rng, 1200), make(rng, 1000)
+    (X, y), (X_test, y_test) = make(rng, 600), make(rng, 1000)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NoRowOfInterestWarning)
         error = {
@@ -128,7 +128,7 @@ def test_the_state_of_another_solver_is_no_start(shifted):
 
 def test_judges_compare_what_they_say():
     """BIC has no refined contestant; held-out losses are those of the contestants' own fits."""
-    X, y = mixture(np.random.default_rng(0), 300)
+    X, y = mixture(np.random.default_rng(0), 150)
     by_bic = DiagAttRegressor(solver=Auto(judge="bic"), random_state=0).fit(X, y)
     reported = {line["solver"]: line["bic"] for line in by_bic.selection_ if "bic" in line}
     assert list(reported) == ["uniform", "likelihood", "gradient"]
