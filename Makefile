@@ -68,7 +68,7 @@ check-fast: $(READY)
 test: lint types check
 
 # Tests whose outcome is arithmetic; browsers, commands and killed processes do not depend on it.
-NUMERICAL := tests --ignore=tests/commands --ignore=tests/report --ignore=tests/stores
+NUMERICAL := tests src --ignore=tests/commands --ignore=tests/report --ignore=tests/stores
 
 test-portable: $(READY)
 	sh scripts/test_portable.sh $(BIN)/pytest -q -n $(WORKERS) --dist worksteal $(NUMERICAL)
