@@ -83,7 +83,7 @@ def main(folder: Path) -> None:
                 os.environ |= {name: str(value) for name, value in (job | {"RANK": rank}).items()}
                 work(folder)
                 os._exit(0)
-        if any([os.waitpid(rank, 0)[1] for rank in ranks]):
+        if any([os.waitpid(rank, 0)[1] for rank in ranks]):  # noqa: C419, waits for all
             sys.exit(f"a process of the job of {size} failed: see above.")
 
 
