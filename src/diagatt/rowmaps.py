@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 
 # Dimensions that scores see at most, of affine maps and of others, and the variance that is kept.
-MOST_DIMENSIONS, MOST_BENT, KEPT_VARIANCE = 60, 40, 0.995
+MOST_DIMENSIONS, MOST_BENT, KEPT_VARIANCE = 60, 50, 0.995
 # A feature varies if its spread exceeds rounding: so many units of it in its largest entry.
 LEAST_SPREAD = 16
 # Standard deviations beyond which "squares" clips, and quantiles that "ranks" keeps.

@@ -88,8 +88,8 @@ class Contestant:
 # From flexible to stiff. Grids are coarse: what lies between two contestants is their average.
 _Grid = dict[str, list[tuple[float, float, float]]]
 _POOLED: _Grid = {
-    "affine": [(1, 0.5, 1), (10, 5, 1), (10, 50, 10), (100, 50, 10), (LINEAR, 5, 1)],
-    "bent": [(10, 5, 1), (100, 0.5, 1), (100, 50, 10), (LINEAR, 5, 1)],
+    "affine": [(1, 0.5, 1), (10, 5, 1), (100, 50, 1), (10, 50, 10), (100, 50, 10), (LINEAR, 5, 1)],
+    "bent": [(10, 5, 1), (100, 0.5, 1), (100, 50, 1), (100, 50, 10), (LINEAR, 5, 1)],
 }
 _MIXTURE: _Grid = {
     "affine": [(1, 50, 0.1), (1, 5, 1), (10, 0.5, 1), (100, 5, 0.1), (LINEAR, 5, 1)],
