@@ -6,6 +6,7 @@ m(x) instead of x. Features that do not vary are dropped by every map.
 ========  ==============================================================================
 common    m(x) = (x − μ)/s with one scale s for all features
 unit      m(x) = (x − μ)/σ, each feature to unit variance
+full      the same, with more dimensions: for fits whose cost allows it
 ranks     normal scores of each feature: heavy tails and skew disappear
 squares   u = (x − μ)/σ clipped at ±3, and (u² − 1)/√2 beside it
 scaled    m(x) = x/s, feature by feature, without a shift
@@ -13,8 +14,8 @@ given     m(x) = x
 ========  ==============================================================================
 
 Wide rows are then projected onto the principal subspace that holds 99.5 % of their variance, at
-most `MOST_DIMENSIONS` of it. "common" and "unit" are affine, so that coefficients of mapped rows
-can be told in the original features.
+most `MOST_DIMENSIONS` of it, or more if those hold too little. "common", "unit", "full", "scaled"
+and "given" are affine, so that coefficients of mapped rows can be told in original features.
 """
 
 from __future__ import annotations
@@ -25,8 +26,11 @@ from typing import Any, ClassVar, NamedTuple, Self
 import torch
 from torch import Tensor, nn
 
-# Dimensions that scores see at most, of affine maps and of others, and the variance that is kept.
-MOST_DIMENSIONS, MOST_BENT, KEPT_VARIANCE = 60, 50, 0.995
+# Dimensions that scores see at most, of affine maps, of others and of "full" rows.
+MOST_DIMENSIONS, MOST_BENT, MOST_FULL = 60, 50, 256
+# Share of the variance that is enough; less than the second is too little, and calls for more
+# dimensions, up to the third.
+KEPT_VARIANCE, LEAST_KEPT, MOST_NEEDED = 0.995, 0.9, 100
 # A feature varies if its spread exceeds rounding: so many units of it in its largest entry.
 LEAST_SPREAD = 16
 # Standard deviations beyond which "squares" clips, and quantiles that "ranks" keeps.
@@ -141,6 +145,8 @@ class RowMap(nn.Module):
         variance = S.square()
         shares = variance.cumsum(0) / variance.sum()
         kept = min(self.most, int((shares < KEPT_VARIANCE).sum()) + 1)
+        if float(shares[kept - 1]) < LEAST_KEPT:
+            kept = min(max(MOST_NEEDED, self.most), int((shares < LEAST_KEPT).sum()) + 1)
         scale = _positive(variance[:kept].mean().sqrt())
         self.register_buffer("centre", centre)
         self.register_buffer("directions", _signed(Vh[:kept].T) / scale)
@@ -173,6 +179,13 @@ class Unit(RowMap):
         matrix = rows.new_zeros(self.n_features, rows.shape[1])
         matrix[self.columns] = rows
         return AffineMap(shift, matrix)
+
+
+class Full(Unit):
+    """Unit variances, and as many dimensions as covariances can take."""
+
+    name = "full"
+    most = MOST_FULL
 
 
 class Scaled(Unit):

@@ -25,6 +25,7 @@ from diagatt.solvers.auto.contestants import (
     uniform_contestants,
 )
 from diagatt.solvers.auto.folds import content_folds
+from diagatt.solvers.auto.many import score_width
 from diagatt.solvers.auto.refit import refit
 from diagatt.solvers.auto.report import report_lines
 from diagatt.solvers.auto.units import ResponseUnits
@@ -39,7 +40,9 @@ logger = logging.getLogger(__name__)
 
 # The contest takes at most the first count of samples, and as many as have about so many rows, but
 # never fewer than the last count.
-ALL_SAMPLES, CONTEST_ROWS, LEAST_SAMPLES = 2000, 50_000, 500
+ALL_SAMPLES, CONTEST_ROWS, LEAST_SAMPLES = 2000, 30_000, 300
+# Rows times features of scores from which fewer ways to fit compete.
+LARGE_CONTEST = 30_000_000
 # Standard errors by which features of whole samples must help to be used beside attention.
 CLEAR_GAIN = 2.0
 # Rows times squared features up to which the contest computes in float64.
@@ -145,9 +148,13 @@ class Auto(Solver):
         maps = distinct_maps(part.values, spread(part.weights, part.offsets))
         contest.enter(c for rows in maps for c in uniform_contestants(rows))
         extra = _helpful_features(contest)
-        attending = [c for rows in maps for c in attention_contestants(rows, family)]
+        width = score_width(min(part.n_features, MOST_DIMENSIONS))
+        coarse = part.n_rows * width > LARGE_CONTEST
+        if coarse:
+            maps = [rows for rows in maps if rows != "squares"]
+        attending = [c for rows in maps for c in attention_contestants(rows, family, (), coarse)]
         if extra is not None:
-            attending += attention_contestants(extra.rows, family, extra.features)
+            attending += attention_contestants(extra.rows, family, extra.features, coarse)
         contest.enter([*attending, likelihood_contestant()])
 
     def _verdict(self, contest: Contest, problem: Problem) -> Verdict:
