@@ -7,6 +7,7 @@ m(x) instead of x. Features that do not vary are dropped by every map.
 common    m(x) = (x − μ)/s with one scale s for all features
 unit      m(x) = (x − μ)/σ, each feature to unit variance
 full      the same, with more dimensions: for fits whose cost allows it
+wide      the same, with still more: for scores that are linear
 ranks     normal scores of each feature: heavy tails and skew disappear
 squares   u = (x − μ)/σ clipped at ±3, and (u² − 1)/√2 beside it
 scaled    m(x) = x/s, feature by feature, without a shift
@@ -26,8 +27,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 import torch
 from torch import Tensor, nn
 
-# Dimensions that scores see at most, of affine maps, of others and of "full" rows.
-MOST_DIMENSIONS, MOST_BENT, MOST_FULL = 60, 50, 256
+# Dimensions that scores see at most: of affine maps, of others, of "full" and of "wide" rows.
+MOST_DIMENSIONS, MOST_BENT, MOST_FULL, MOST_WIDE = 60, 50, 128, 1024
 # Share of the variance that is enough; less than the second is too little, and calls for more
 # dimensions, up to the third.
 KEPT_VARIANCE, LEAST_KEPT, MOST_NEEDED = 0.995, 0.9, 100
@@ -41,7 +42,7 @@ SAME_LEVEL = 1e-9
 SAME_DIGITS = 1e-6
 
 # Ratio of scales, and correlation with normal scores, from which maps are taken to be the same.
-SAME_SCALE, SAME_SHAPE = 1.25, 0.99
+SAME_SCALE, SAME_SHAPE, COMPARED_ROWS = 1.25, 0.99, 2000
 
 ROW_MAPS: dict[str, type[RowMap]] = {}
 
@@ -140,16 +141,14 @@ class RowMap(nn.Module):
         if x.shape[1] <= self.most:
             return
         centre = weights @ x
-        weighted = weights.sqrt()[:, None] * (x - centre)
-        _, S, Vh = torch.linalg.svd(_reduced(weighted), full_matrices=False)
-        variance = S.square()
+        variance, directions = _principal(weights.sqrt()[:, None] * (x - centre))
         shares = variance.cumsum(0) / variance.sum()
         kept = min(self.most, int((shares < KEPT_VARIANCE).sum()) + 1)
         if float(shares[kept - 1]) < LEAST_KEPT:
             kept = min(max(MOST_NEEDED, self.most), int((shares < LEAST_KEPT).sum()) + 1)
         scale = _positive(variance[:kept].mean().sqrt())
         self.register_buffer("centre", centre)
-        self.register_buffer("directions", _signed(Vh[:kept].T) / scale)
+        self.register_buffer("directions", _signed(directions[:, :kept]) / scale)
         self.kept_variance = float(shares[kept - 1])
 
     def forward(self, values: Tensor) -> Tensor:
@@ -186,6 +185,13 @@ class Full(Unit):
 
     name = "full"
     most = MOST_FULL
+
+
+class Wide(Unit):
+    """Unit variances, and as many dimensions as linear scores can take."""
+
+    name = "wide"
+    most = MOST_WIDE
 
 
 class Scaled(Unit):
@@ -271,7 +277,9 @@ def distinct_maps(values: Tensor, weights: Tensor) -> list[str]:
     One scale for all is as good as one each if features vary alike, and normal scores are as good
     as the features if those are normal.
     """
-    unit, ranks = Unit.fitted_to(values, weights), Ranks.fitted_to(values, weights)
+    step = max(1, len(values) // COMPARED_ROWS)
+    values, weights = values[::step], weights[::step]
+    unit, ranks = Wide.fitted_to(values, weights), Ranks.fitted_to(values, weights)
     found = ["unit"]
     if float(unit.scale.max() / unit.scale.min()) > SAME_SCALE:
         found.insert(0, "common")
@@ -300,9 +308,13 @@ def _positive(scale: Tensor) -> Tensor:
     return torch.where(scale > 0, scale, torch.ones_like(scale))
 
 
-def _reduced(x: Tensor) -> Tensor:
-    """Return a matrix of the same right singular vectors with no more rows than columns."""
-    return torch.linalg.qr(x, mode="r").R if x.shape[0] > x.shape[1] else x
+def _principal(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return variances and directions (in columns) of centred rows, largest first."""
+    if len(x) < x.shape[1]:
+        _, S, Vh = torch.linalg.svd(x, full_matrices=False)
+        return S.square(), Vh.T
+    variance, directions = torch.linalg.eigh(x.T @ x)
+    return variance.flip(0).clamp(min=0.0), directions.flip(1)
 
 
 def _signed(directions: Tensor) -> Tensor:

@@ -23,6 +23,7 @@ from diagatt.solvers.auto.contestants import (
     likelihood_contestant,
     solver_contestants,
     uniform_contestants,
+    wide_contestants,
 )
 from diagatt.solvers.auto.folds import content_folds
 from diagatt.solvers.auto.many import score_width
@@ -155,6 +156,8 @@ class Auto(Solver):
         attending = [c for rows in maps for c in attention_contestants(rows, family, (), coarse)]
         if extra is not None:
             attending += attention_contestants(extra.rows, family, extra.features, coarse)
+        if part.n_features > MOST_DIMENSIONS:
+            attending += wide_contestants(family)
         contest.enter([*attending, likelihood_contestant()])
 
     def _verdict(self, contest: Contest, problem: Problem) -> Verdict:

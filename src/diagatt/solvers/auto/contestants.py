@@ -122,6 +122,15 @@ def attention_contestants(
     return found
 
 
+def wide_contestants(family: Family) -> list[Contestant]:
+    """Return fits with linear scores, for rows that are wider than quadratic scores can be."""
+    found = [Contestant("wide", "pooled", Penalties(LINEAR, linear, value)) for linear, value in
+             ((5, 1), (50, 10))]  # fmt: skip
+    if family.is_quadratic or not family.has_dispersion:
+        found.append(Contestant("wide", "mixture", Penalties(LINEAR, 5, 1)))
+    return found
+
+
 def likelihood_contestant() -> Contestant:
     """Return the fit that takes rows as Gaussian; scales of features do not matter to it."""
     return Contestant("full", "mixture", solver=Likelihood())
