@@ -54,7 +54,9 @@ def test_no_features_are_no_columns():
 
 def test_copies_of_samples_are_weights():
     values, offsets = samples()
-    copied = [X for X, w in zip(parts(values, offsets), WEIGHTS, strict=True) for _ in range(int(w))]
+    copied = [
+        X for X, w in zip(parts(values, offsets), WEIGHTS, strict=True) for _ in range(int(w))
+    ]
     cuts = torch.tensor([0, *np.cumsum([len(X) for X in copied])])
     ones = torch.ones(len(copied), dtype=torch.float64)
     ours = SampleFeatures.fitted_to(FEATURES, values, offsets, WEIGHTS)
