@@ -231,8 +231,8 @@ class Ranks(RowMap):
         self.register_buffer("knots", ascending.gather(1, place.clamp(max=len(x) - 1)))
 
     def _transformed(self, x: Tensor, rounding: float) -> Tensor:
-        # Ties share the mean of their lowest and their highest level, also if other units or another
-        # type of numbers changed their last digits.
+        # Ties share the mean of their lowest and their highest level, also if other units or
+        # another type of numbers changed their last digits.
         columns = x.T.contiguous()
         digits = SAME_DIGITS * ((columns - self.shift[:, None]).abs() + self.scale[:, None])
         columns = _snapped(columns, self.knots, digits.maximum(rounding * columns.abs()))
