@@ -260,7 +260,7 @@ def quadratic_features(values: Tensor) -> Tensor:
     """
     d = values.shape[1]
     rows, columns = torch.triu_indices(d, d, device=values.device)
-    twice = torch.where(rows == columns, 1.0, math.sqrt(2.0)).to(values)
+    twice = values.new_ones(len(rows)).masked_fill(rows != columns, math.sqrt(2.0))
     products = values[:, rows] * values[:, columns]
     return torch.cat([products.mul_(twice / math.sqrt(d)), values], dim=1)
 
@@ -270,7 +270,7 @@ def symmetric_matrix(theta: Tensor, d: int) -> Tensor:
     W = theta.new_zeros(d, d)
     if len(theta):
         rows, columns = torch.triu_indices(d, d, device=theta.device)
-        half = torch.where(rows == columns, 1.0, 1 / math.sqrt(2.0)).to(theta)
+        half = theta.new_ones(len(rows)).masked_fill(rows != columns, 1 / math.sqrt(2.0))
         W[rows, columns] = W[columns, rows] = theta * half
     return W
 
