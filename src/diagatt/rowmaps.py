@@ -38,7 +38,7 @@ LEAST_SPREAD = 16
 CLIPPED_AT, KNOTS, LEAST_LEVEL = 3.0, 200, 0.002
 # Shares of rows that differ by less are the same to "ranks": sums of weights are rounded.
 SAME_LEVEL = 1e-9
-# Numbers that differ by less than this share are the same to "ranks".
+# Numbers that differ by less than this share of their distance from the mean are the same to it.
 SAME_DIGITS = 1e-6
 
 # Ratio of scales, and correlation with normal scores, from which maps are taken to be the same.
@@ -102,7 +102,7 @@ class RowMap(nn.Module):
         made.register_buffer("shift", mean[varies])
         made.register_buffer("scale", _positive(spread[varies]))
         made._fit(x, w)
-        made._fit_subspace(made._transformed(x), w)
+        made._fit_subspace(made._transformed(x, _rounding(values)), w)
         return made
 
     @classmethod
@@ -132,8 +132,8 @@ class RowMap(nn.Module):
     def _fit(self, x: Tensor, weights: Tensor) -> None:
         """Learn more than shift and scale of the varying features; weights sum to one."""
 
-    def _transformed(self, x: Tensor) -> Tensor:
-        """Return varying features, (N, k) in float64, transformed."""
+    def _transformed(self, x: Tensor, rounding: float) -> Tensor:
+        """Return varying features, (N, k) in float64 but rounded before, transformed."""
         return (x - self.shift) / self.scale
 
     def _fit_subspace(self, x: Tensor, weights: Tensor) -> None:
@@ -153,7 +153,8 @@ class RowMap(nn.Module):
 
     def forward(self, values: Tensor) -> Tensor:
         """Return mapped rows in the type of the rows, (N, d) → (N, d')."""
-        x = self._transformed(values.index_select(1, self.columns).double())
+        x = values.index_select(1, self.columns).double()
+        x = self._transformed(x, _rounding(values))
         if self._is_projected:
             x = (x - self.centre) @ self.directions
         return x.to(values.dtype)
@@ -248,13 +249,14 @@ class Ranks(RowMap):
         ascending = x.gather(0, order).T  # (k, N)
         self.register_buffer("knots", ascending.gather(1, place.clamp(max=len(x) - 1)))
 
-    def _transformed(self, x: Tensor) -> Tensor:
+    def _transformed(self, x: Tensor, rounding: float) -> Tensor:
         # Ties share the mean of their lowest and their highest level, also if other units or
         # another type of numbers changed their last digits.
         columns = x.T.contiguous()
-        digits = SAME_DIGITS * (columns.abs() + self.scale[:, None])
-        below = _levels(columns - digits, self.knots)
-        above = _levels(-columns - digits, -self.knots.flip(1))
+        digits = SAME_DIGITS * ((columns - self.shift[:, None]).abs() + self.scale[:, None])
+        columns = _snapped(columns, self.knots, digits.maximum(rounding * columns.abs()))
+        below = _levels(columns, self.knots)
+        above = _levels(-columns, -self.knots.flip(1))
         level = (below + 1 - above) / 2
         return torch.special.ndtri(level.clamp(LEAST_LEVEL, 1 - LEAST_LEVEL)).T
 
@@ -266,8 +268,8 @@ class Squares(RowMap):
     most = MOST_BENT
     width = 2
 
-    def _transformed(self, x: Tensor) -> Tensor:
-        u = super()._transformed(x).clamp(-CLIPPED_AT, CLIPPED_AT)
+    def _transformed(self, x: Tensor, rounding: float) -> Tensor:
+        u = super()._transformed(x, rounding).clamp(-CLIPPED_AT, CLIPPED_AT)
         return torch.cat([u, (u.square() - 1) / math.sqrt(2)], dim=1)
 
 
@@ -285,7 +287,7 @@ def distinct_maps(values: Tensor, weights: Tensor) -> list[str]:
         found.insert(0, "common")
     x = values.index_select(1, unit.columns).double()
     w = weights.double()[:, None] / weights.sum()
-    u, r = unit._transformed(x), ranks._transformed(x)
+    u, r = (rows._transformed(x, _rounding(values)) for rows in (unit, ranks))
     r = r - (w * r).sum(dim=0)
     agreement = (w * u * r).sum(dim=0) / (w * r.square()).sum(dim=0).sqrt()
     if float(agreement.min()) < SAME_SHAPE:
@@ -302,6 +304,19 @@ def _levels(x: Tensor, knots: Tensor) -> Tensor:
     low, high = knots.gather(1, above - 1), knots.gather(1, above)
     part = ((x - low) / (high - low).clamp(min=1e-300)).clamp(0, 1)
     return (above - 1 + part) / last
+
+
+def _snapped(x: Tensor, knots: Tensor, digits: Tensor) -> Tensor:
+    """Return the knot next to x (k, N) where they differ by no more than these digits, else x."""
+    above = torch.searchsorted(knots, x).clamp(max=knots.shape[1] - 1)
+    low, high = knots.gather(1, (above - 1).clamp(min=0)), knots.gather(1, above)
+    near = torch.where((x - low).abs() < (high - x).abs(), low, high)
+    return torch.where((near - x).abs() <= digits, near, x)
+
+
+def _rounding(values: Tensor) -> float:
+    """Return the relative error of numbers of this type."""
+    return torch.finfo(values.dtype).eps
 
 
 def _positive(scale: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from diagatt.attention.mixture import READOUTS
 from diagatt.attention.samplefeatures import FEATURES, SampleFeatures, n_sample_features
 from diagatt.families import Family
 from diagatt.parameters import shown
-from diagatt.rowmaps import ROW_MAPS
+from diagatt.rowmaps import ROW_MAPS, Given, Ranks, Scaled
 from diagatt.scores import get_score_form
 
 # Arrays of a row map; the last three only some have.
@@ -110,17 +110,24 @@ class StoredMember:
                 raise ValueError(f"a member has the {name} {shown(share)}, which is no share")
         return cls(rows, readout, tuple(features), document["weight"], document["vote"], {**arrays})
 
-    def check(self, n_features: int, n_covariates: int, n_outputs: int, **how: Any) -> None:
+    def check(
+        self, n_features: int, n_covariates: int, n_outputs: int, dtype: np.dtype, **how: Any
+    ) -> None:
         """Refuse arrays whose types, shapes or entries do not fit together."""
         required = {*_OF_ROWS[:3], *_OF_FEATURES, *_OF_ATTENTION}
+        required |= {"knots"} if self.rows == Ranks.name else set()
+        subspace = set() if self.rows in (Given.name, Scaled.name) else {"centre", "directions"}
         found = set(self.arrays)
-        wrong = sorted((required - found) | (found - required - set(_OF_ROWS)))
+        wrong = sorted((required - found) | (found - required - subspace))
         if wrong:
             raise ValueError(f"a member of its blend lacks or has the array {shown(wrong[0])}")
         for name, array in self.arrays.items():
-            kind = "i" if name == "columns" else "f"
-            if array.dtype.kind != kind or not np.isfinite(array).all():
-                raise ValueError(f"the array {name} of a member is no array of finite numbers")
+            wanted = dtype if name in _OF_ATTENTION else np.dtype(np.float64)
+            wanted = np.dtype(np.int64) if name == "columns" else wanted
+            if array.dtype != wanted or not np.isfinite(array).all():
+                raise ValueError(
+                    f"the array {name} of a member is no array of finite numbers of type {wanted}"
+                )
         expected = self._shapes(n_features, n_covariates, n_outputs, **how)
         for name, shape in expected.items():
             if self.arrays[name].shape != shape:
@@ -128,8 +135,13 @@ class StoredMember:
                     f"{name} of a member must have the shape {shape}, got {self.arrays[name].shape}"
                 )
         columns = self.arrays["columns"]
-        if not ((columns >= 0) & (columns < n_features)).all() or (self.arrays["scale"] <= 0).any():
-            raise ValueError("the row map of a member names columns or scales that cannot be")
+        if (
+            not ((columns >= 0) & (columns < n_features)).all()
+            or (self.rows == Given.name and not np.array_equal(columns, np.arange(n_features)))
+            or any((self.arrays[name] <= 0).any() for name in ("scale", "feature_scale"))
+            or 0 in (self.arrays["value"].shape[1], self.arrays.get("knots", columns).size)
+        ):
+            raise ValueError("a member has columns, knots or scales that cannot be")
 
     def _shapes(
         self, d: int, q: int, K: int, n_heads: int, score_form: str

@@ -84,7 +84,7 @@ class SharedRows:
         d = values.shape[1]
         gram = weighted_gram(values, slopes) / math.sqrt(d)  # (M, d, d)
         rows, columns = torch.triu_indices(d, d, device=values.device)
-        twice = torch.where(rows == columns, 1.0, math.sqrt(2.0)).to(gram)
+        twice = gram.new_ones(len(rows)).masked_fill(rows != columns, math.sqrt(2.0))
         return torch.cat([gram[:, rows, columns] * twice, slopes.T @ values], dim=1)
 
 
@@ -255,7 +255,7 @@ def symmetric_matrix(theta: Tensor, d: int) -> Tensor:
     W = theta.new_zeros(d, d)
     if len(theta):
         rows, columns = torch.triu_indices(d, d, device=theta.device)
-        half = torch.where(rows == columns, 1.0, 1 / math.sqrt(2.0)).to(theta)
+        half = theta.new_ones(len(rows)).masked_fill(rows != columns, 1 / math.sqrt(2.0))
         W[rows, columns] = W[columns, rows] = theta * half
     return W
 
