@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 VERDICTS = ("silent", "raw", "hang", "refused", "right")
-# Seconds of work after which a case counts as hung (compiling the group lasso takes one minute), and
-# of waiting: a busy machine may give it little.
+# Seconds of work after which a case counts as hung (compiling the group lasso takes a minute),
+# and of waiting: a busy machine may give it little.
 SECONDS = 240
 LONGEST = 3600
 
