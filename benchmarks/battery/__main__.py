@@ -7,13 +7,32 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
-from benchmarks.battery import VERDICTS, Case, Finding, fits, inputs, judge, samples, settings
+from benchmarks.battery import (
+    VERDICTS,
+    Case,
+    Finding,
+    commands,
+    fits,
+    inputs,
+    judge,
+    samples,
+    settings,
+)
+
+PARTS: dict[str, Any] = {
+    "commands": commands,
+    "settings": settings,
+    "inputs": inputs,
+    "fits": fits,
+    "samples": samples,
+}
 
 
 def all_cases() -> Iterator[Case]:
     """Yield every case of the battery."""
-    for part in (settings, inputs, fits, samples):
+    for part in PARTS.values():
         yield from part.cases()
 
 

@@ -256,6 +256,17 @@ def refuse_nonfinite(rows: Any) -> None:
             raise InputError(f"{where} contains {kind}: drop the row or impute it.")
 
 
+def refuse_huge(rows: Any) -> None:
+    """Refuse `RaggedRows` to fit to whose squares are beyond their type, naming the row."""
+    limit = np.sqrt(np.finfo(rows.dtype).max)
+    if max(rows.values.max(), -rows.values.min()) > limit:
+        at = int(np.abs(rows.values).max(axis=1).argmax())
+        raise InputError(
+            f"{row_name(rows.offsets, at)} holds {np.abs(rows.values[at]).max():.3g}, which is too "
+            f"large: its square is beyond {rows.dtype}. Scale the rows, or drop this one."
+        )
+
+
 def refuse_overflow(rows: Any) -> None:
     """Refuse `RaggedRows` from which something was computed that is no number, naming the row."""
     at = int(np.abs(rows.values).max(axis=1).argmax())

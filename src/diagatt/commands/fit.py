@@ -32,7 +32,7 @@ def fit(
     split: Annotated[
         float, typer.Option(min=0.0, max=0.9, help="Share held out to see how good the model is.")
     ] = 0.0,
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")] = 0,
     memory: options.Memory = 1024,
     checkpoint: Annotated[
         Path | None,

@@ -124,6 +124,7 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         weights = coerce.weights(sample_weight, len(rows))
         response = self._read_response(y, weights)
         self._check_rows(rows)
+        coerce.refuse_huge(rows)
         problem = self._tensors(
             rows, response, weights, self._note_covariates(covariates, len(rows))
         )
