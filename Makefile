@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types check check-fast test-portable test-shuffled install docs reproduce-table1-cell
+.PHONY: help demo test lint types check check-fast test-portable test-shuffled test-busy install docs reproduce-table1-cell
 
 help:
 	@echo "make demo                   simulate, fit, predict, localize: the method in under a minute"
@@ -15,6 +15,7 @@ help:
 	@echo "make check-fast             the unit tests of the core, in about a minute"
 	@echo "make test-portable          the numerical tests as five other processors would run them"
 	@echo "make test-shuffled SEED=1   every test, in an order that the seed decides"
+	@echo "make test-busy              every test, beside six busy processes"
 	@echo "make docs                   the documentation, its examples run"
 	@echo "make reproduce-table1-cell  the paper's own training at full size, three seeds (minutes)"
 
@@ -59,6 +60,10 @@ SEED ?= 1
 test-shuffled: $(READY)
 	@sh scripts/ensure_chromium.sh
 	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -p randomly --randomly-seed=$(SEED)
+
+test-busy: $(READY)
+	@sh scripts/ensure_chromium.sh
+	sh scripts/beside_busy.sh 6 $(BIN)/pytest -q -n $(WORKERS) --dist worksteal
 
 docs: $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
