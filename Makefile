@@ -10,7 +10,7 @@ READY  := $(VENV)/.ready
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types check check-fast test-portable test-shuffled install bench-install docs reproduce-table1-cell
+.PHONY: help demo test lint types check check-fast test-portable test-shuffled test-busy install bench-install docs reproduce-table1-cell
 
 help:
 	@echo "make demo                   simulate, fit, predict, localize: the method in under a minute"
@@ -18,6 +18,7 @@ help:
 	@echo "make check-fast             the unit tests of the core, in about a minute"
 	@echo "make test-portable          the numerical tests as five other processors would run them"
 	@echo "make test-shuffled SEED=1   every test, in an order that the seed decides"
+	@echo "make test-busy              every test, beside six busy processes"
 	@echo "make bench-install          what the comparison on real bags needs: data and rivals"
 	@echo "make docs                   the documentation, its examples run"
 	@echo "make reproduce-table1-cell  the paper's own training at full size, three seeds (minutes)"
@@ -77,6 +78,10 @@ SEED ?= 1
 test-shuffled: $(READY)
 	@sh scripts/ensure_chromium.sh
 	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -p randomly --randomly-seed=$(SEED)
+
+test-busy: $(READY)
+	@sh scripts/ensure_chromium.sh
+	sh scripts/beside_busy.sh 6 $(BIN)/pytest -q -n $(WORKERS) --dist worksteal
 
 docs: $(READY)
 	$(PIP) -e ".[docs]"
