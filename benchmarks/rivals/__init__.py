@@ -1,1 +1,5 @@
-"""What a good researcher would write without this library; only benchmarks import it."""
+"""What others would use: one adapter per library for `diagatt bench`, and plain PyTorch for speed.
+
+Every class with a `name`, `fit` and `predict` is a method of the bench, see
+`diagatt.bench.methods`. Rows arrive standardized on the training part.
+"""

@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from diagatt.commands import explain, fit, options, predict, store, study
+from diagatt.commands import bench, explain, fit, options, predict, store, study
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -19,6 +19,7 @@ for command in (predict.predict, predict.evaluate, explain.explain, explain.info
     app.command()(command)
 app.add_typer(study.app, name="study")
 app.add_typer(store.app, name="store")
+app.add_typer(bench.app, name="bench")
 
 
 @app.callback()

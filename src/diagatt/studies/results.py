@@ -8,6 +8,7 @@ the task's key, so a task that ran twice counts once. `pack` moves the small fil
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -62,17 +63,24 @@ class ResultStore:
         # Parts first: one that `pack` moves meanwhile is found in the packed file afterwards.
         for path in [*sorted(self._parts.glob("*.parquet")), self._packed]:
             try:
-                table = pq.ParquetFile(path).read()
+                found |= {line["key"]: line for line in _read(path)}
             except FileNotFoundError:
                 continue
-            for line in table.to_pylist():
-                found[line["key"]] = {**line, "metrics": dict(line["metrics"])}
         order = ("scenario", "method", "scale", "replication")
         return sorted(found.values(), key=lambda line: [line[name] for name in order])
 
     def keys(self) -> set[str]:
         """Return the keys of all results."""
         return {line["key"] for line in self.lines()}
+
+    def remove(self, keys: Collection[str]) -> None:
+        """Forget results, so that they are run again."""
+        with FileLock(str(self.folder / ".pack.lock")):
+            if self._packed.exists():
+                kept = [line for line in _read(self._packed) if line["key"] not in keys]
+                _write(self._packed, kept)
+            for key in keys:
+                (self._parts / f"{key}.parquet").unlink(missing_ok=True)
 
     def pack(self) -> None:
         """Move all results into one file."""
@@ -83,6 +91,11 @@ class ResultStore:
             _write(self._packed, self.lines())
             for part in parts:  # those written meanwhile stay for the next time
                 part.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    lines = pq.ParquetFile(path).read().to_pylist()
+    return [{**line, "metrics": dict(line["metrics"])} for line in lines]
 
 
 def _write(path: Path, lines: list[dict[str, Any]]) -> None:

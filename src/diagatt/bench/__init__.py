@@ -1,0 +1,31 @@
+"""The comparison on bags: sets × methods × fixed splits, stored, resumable, reported.
+
+>>> from diagatt.bench import SETS, add_own_methods
+>>> "musk1" in SETS, "diagatt" in add_own_methods()
+(True, True)
+"""
+
+from diagatt.bench.confined import Limits
+from diagatt.bench.methods import METHODS, Method, get_method, load_methods
+from diagatt.bench.own import DEFAULT, add_own_methods
+from diagatt.bench.report import write_report
+from diagatt.bench.run import Plan, run_bench
+from diagatt.bench.sets import SETS, BagSet, get_set, load_set, read_bags
+
+__all__ = [
+    "DEFAULT",
+    "METHODS",
+    "SETS",
+    "BagSet",
+    "Limits",
+    "Method",
+    "Plan",
+    "add_own_methods",
+    "get_method",
+    "get_set",
+    "load_methods",
+    "load_set",
+    "read_bags",
+    "run_bench",
+    "write_report",
+]

@@ -1,0 +1,133 @@
+"""One cell of the bench: one set, one method, one split; fitted, predicted, scored."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from diagatt.bench.confined import Limits, run_confined
+from diagatt.bench.measure import measured
+from diagatt.bench.methods import Method, accepts, get_method
+from diagatt.bench.scores import as_probabilities, score
+from diagatt.bench.sets import BagSet, load_set
+from diagatt.bench.splits import split
+from diagatt.bench.warming import warm_up
+from diagatt.datasets.bags import Bags
+from diagatt.ragged import RaggedRows
+from diagatt.studies.scenarios import Scenario
+
+__all__ = ["OnBags", "answer"]
+
+
+@dataclass(frozen=True)
+class OnBags(Scenario):
+    """Methods on a set of bags; a replication is a split.
+
+    With `shuffled`, the responses of every training part are permuted: whoever then predicts
+    better than chance has seen test responses.
+    """
+
+    chosen: BagSet
+    limits: Limits = field(default_factory=Limits)
+    shuffled: bool = False
+
+    @property
+    def name(self) -> str:
+        """Name of the set."""
+        return f"{self.chosen.name}~shuffled" if self.shuffled else self.chosen.name
+
+    def reason_to_skip(self) -> str | None:
+        """Return why the set cannot be loaded here, or None."""
+        try:
+            load_set(self.chosen)
+        except (ImportError, OSError) as error:
+            return str(error)
+        return None
+
+    def parameters(self, method: str, scale: float) -> dict[str, Any]:
+        """Return what the key says of a result; limits are no part of it."""
+        chosen = {"source": self.chosen.source, "options": dict(self.chosen.options)}
+        if "." in self.chosen.source:  # a file: its content, not its place
+            from diagatt.bench.splits import fingerprint
+
+            chosen["source"] = fingerprint(load_set(self.chosen))
+        return {"set": chosen, "method": get_method(method).described()}
+
+    def run(self, method: str, replication: int, scale: float) -> dict[str, Any]:
+        """Fit and test in a process of its own; a failure is a result with its reason."""
+        bags, chosen = load_set(self.chosen), get_method(method)
+        train, test = split(self.chosen, replication)
+        y = bags.y[train]
+        if self.shuffled:
+            y = np.random.default_rng((replication, 7)).permutation(y)
+        warm_up(method, bags.task)
+        found = run_confined(
+            lambda: answer(chosen, bags, train, test, y, seed=replication), self.limits
+        )
+        names = {"failed", "prediction", "rows"} & set(found)
+        details: dict[str, Any] = {name: found.pop(name) for name in names}
+        if "failed" in details:
+            details["seconds_allowed"] = self.limits.seconds
+        return found | {"seconds": found.get("fit_seconds"), "details": details}
+
+
+def answer(
+    method: Method, bags: Bags, train: np.ndarray, test: np.ndarray, y: np.ndarray, seed: int
+) -> dict[str, Any]:
+    """Return scores, seconds, memory and the predictions themselves, rounded.
+
+    Rows are standardized by means and standard deviations of the training rows if the method asks
+    for it.
+    """
+    model = method.make(bags.task, bags.family, seed)
+    X_train, X_test = bags.X[train], bags.X[test]
+    known: dict[str, Any] = {}
+    known_test: dict[str, Any] = {}
+    if bags.covariates is not None:
+        Z = _standardized(bags.covariates, bags.covariates[train])
+        if getattr(model, "takes_covariates", False):
+            known["covariates"], known_test["covariates"] = Z[train], Z[test]
+        else:
+            X_train, X_test = _appended(X_train, Z[train]), _appended(X_test, Z[test])
+    if method.standardizes:
+        rows = X_train.values
+        X_test = X_test.with_values(_standardized(X_test.values, rows))
+        X_train = X_train.with_values(_standardized(rows, rows))
+    if bags.groups is not None and accepts(model.fit, "groups"):
+        known["groups"] = bags.groups[train]
+
+    _, fit_seconds, megabytes = measured(lambda: model.fit(X_train, y, **known))
+    predict = model.predict_proba if bags.classifies else model.predict
+    prediction, predict_seconds, _ = measured(lambda: predict(X_test, **known_test))
+    prediction = np.asarray(prediction, dtype=np.float64)
+    if bags.classifies:
+        prediction = as_probabilities(prediction, len(np.unique(bags.y)))
+    elif not np.isfinite(prediction).all():
+        raise ValueError("predictions are not finite.")
+    located = np.asarray(model.locate(X_test)) if hasattr(model, "locate") else None
+    found: dict[str, Any] = dict(score(bags, test, prediction, located))
+    found |= {"fit_seconds": fit_seconds, "predict_seconds": predict_seconds, "peak_mb": megabytes}
+    found["prediction"] = _rounded(prediction)
+    if located is not None:
+        found["rows"] = located.astype(int).tolist()
+    return found
+
+
+def _standardized(values: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    """Subtract means and divide by standard deviations of the reference; constants become 0."""
+    scale = reference.std(axis=0)
+    return (values - reference.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
+
+
+def _appended(X: RaggedRows, Z: np.ndarray) -> RaggedRows:
+    """Return rows with the covariates of their sample behind them."""
+    return X.with_values(np.hstack([X.values, np.repeat(Z, X.lengths, axis=0)]))
+
+
+def _rounded(prediction: np.ndarray) -> list[Any]:
+    """Return plain numbers with five significant digits; of two classes the second."""
+    kept = prediction[:, 1] if prediction.ndim == 2 and prediction.shape[1] == 2 else prediction
+    return json.loads(json.dumps(kept.tolist()), parse_float=lambda t: float(f"{float(t):.5g}"))

@@ -1,0 +1,196 @@
+"""What is stored, side by side: means, ranks, paired differences."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.stats import studentized_range
+from scipy.stats import t as student
+
+from diagatt.bench.run import Plan, failure
+from diagatt.bench.scores import calibration_error
+from diagatt.bench.sets import load_set
+from diagatt.bench.splits import N_FOLDS, n_splits, split
+from diagatt.studies.results import ResultStore
+
+__all__ = ["MAIN", "Comparison", "critical_difference", "mean_ranks", "paired_interval"]
+
+#: The score by which a task is judged first.
+MAIN = {"binary": "auc", "multiclass": "accuracy", "regression": "r2"}
+#: Scores of which less is better.
+COSTS = ("ece", "fit_seconds", "predict_seconds", "peak_mb")
+
+
+@dataclass
+class Comparison:
+    """Stored results of a plan.
+
+    Attributes
+    ----------
+    found : dict
+        Metrics by (set, method), then by split.
+    reasons : dict
+        Why a (set, method) has no result: not for the task, not installed, out of time.
+    predictions : dict
+        Predictions by (set, method), then by split.
+    """
+
+    plan: Plan
+    found: dict[tuple[str, str], dict[int, dict[str, float]]] = field(default_factory=dict)
+    reasons: dict[tuple[str, str], str] = field(default_factory=dict)
+    predictions: dict[tuple[str, str], dict[int, Any]] = field(default_factory=dict)
+    machines: list[str] = field(default_factory=list)
+    dates: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, plan: Plan, store: ResultStore) -> Comparison:
+        """Collect the results of the plan's tasks; results of other revisions are left out."""
+        stored = {line["key"]: line for line in store.lines()}
+        held = cls(plan, reasons=dict(plan.skipped))
+        for task in plan.tasks():
+            line = stored.get(task.key)
+            if line is None:
+                continue
+            where = (task.scenario.name, task.method)
+            if reason := failure(line):
+                held.reasons[where] = reason
+                continue
+            held.found.setdefault(where, {})[task.replication] = line["metrics"]
+            details = json.loads(line["details"])
+            held.predictions.setdefault(where, {})[task.replication] = details["prediction"]
+            held.machines.append(line["machine"])
+            held.dates.append(line["date"])
+        for where in list(held.found):
+            if where in held.reasons:  # it failed on some split: the whole is no result
+                del held.found[where]
+        return held
+
+    @property
+    def sets(self) -> list[str]:
+        """Names of sets with results, in the order of the plan."""
+        return [
+            p.name for p in self.plan.sets if any((p.name, m) in self.found for m in self.methods)
+        ]
+
+    @property
+    def methods(self) -> list[str]:
+        """Names of methods with results."""
+        having = {method for _, method in self.found}
+        return [method for method in self.plan.methods if method in having]
+
+    def task(self, name: str) -> str:
+        """Return the task of a set."""
+        place = next(place for place in self.plan.sets if place.name == name)
+        return load_set(place.chosen).task
+
+    def values(self, name: str, method: str, score: str) -> dict[int, float]:
+        """Return a score by split; empty where there is none."""
+        if score == "ece":
+            return self._calibration(name, method)
+        by_split = self.found.get((name, method), {})
+        return {k: m[score] for k, m in sorted(by_split.items()) if score in m}
+
+    def mean(self, name: str, method: str, score: str) -> float | None:
+        """Return a score's mean over splits, or None."""
+        values = self.values(name, method, score)
+        return float(np.mean(list(values.values()))) if values else None
+
+    def shared(self, name: str, score: str, methods: Sequence[str]) -> dict[str, float]:
+        """Return means of methods over those splits that all of them have."""
+        held = {m: self.values(name, m, score) for m in methods}
+        held = {m: values for m, values in held.items() if values}
+        common = set.intersection(*(set(v) for v in held.values())) if held else set()
+        if not common:
+            return {}
+        return {m: float(np.mean([v[k] for k in sorted(common)])) for m, v in held.items()}
+
+    def _calibration(self, name: str, method: str) -> dict[int, float]:
+        """Return the calibration error of all folds of a repeat together, by repeat."""
+        place = next(place for place in self.plan.sets if place.name == name)
+        bags = load_set(place.chosen)
+        predictions = self.predictions.get((name, method), {})
+        if not bags.classifies or (name, method) not in self.found:
+            return {}
+        index = np.unique(bags.y, return_inverse=True)[1]
+        errors = {}
+        for repeat in range(max(n_splits(place.chosen) // N_FOLDS, 1)):
+            numbers = [k for k in predictions if k // N_FOLDS == repeat]
+            if not numbers:
+                continue
+            y = np.concatenate([index[split(place.chosen, k)[1]] for k in numbers])
+            p = np.concatenate([np.asarray(predictions[k]) for k in numbers])
+            p = np.column_stack([1 - p, p]) if p.ndim == 1 else p
+            errors[repeat] = calibration_error(y, p)
+        return errors
+
+
+def mean_ranks(
+    held: Comparison, sets: Sequence[str], methods: Sequence[str], score: str
+) -> tuple[dict[str, float], int]:
+    """Return mean ranks (1 is best) over sets, and over how many sets.
+
+    A method that failed on a set has the last rank there, shared with others that failed. Sets on
+    which a method was not run at all are left out for all, so that ranks are comparable. "main"
+    stands for the main score of each task.
+    """
+    from scipy.stats import rankdata
+
+    ranks = []
+    for name in sets:
+        chosen = MAIN[held.task(name)] if score == "main" else score
+        values = held.shared(name, chosen, methods)
+        failed = [m for m in methods if m not in values]
+        if not values or any((name, m) not in held.reasons for m in failed):
+            continue
+        worst = -np.inf
+        sign = -1 if chosen in COSTS else 1
+        ranks.append(rankdata([-sign * values.get(m, worst * sign) for m in methods]))
+    if not ranks:
+        return {}, 0
+    return dict(zip(methods, np.mean(ranks, axis=0).tolist(), strict=True)), len(ranks)
+
+
+def critical_difference(n_methods: int, n_sets: int, level: float = 0.05) -> float:
+    r"""Return Nemenyi's critical difference of mean ranks, :math:`q_α\sqrt{k(k+1)/(6N)}`.
+
+    Examples
+    --------
+    >>> round(critical_difference(4, 14), 2)  # Demšar (2006): q = 2.569
+    1.25
+    """
+    q = studentized_range.ppf(1 - level, n_methods, np.inf) / np.sqrt(2)
+    return float(q * np.sqrt(n_methods * (n_methods + 1) / (6 * n_sets)))
+
+
+def paired_interval(
+    differences: Sequence[float], test_share: float, level: float = 0.95
+) -> tuple[float, float, float]:
+    r"""Return the mean difference with its corrected resampled t interval.
+
+    Splits share samples, so their differences are correlated; Nadeau and Bengio (2003) replace the
+    variance of the mean by :math:`(1/K + n_{test}/n_{train})\,s²`.
+
+    Parameters
+    ----------
+    differences : sequence of K floats
+        One per split.
+    test_share : float
+        n_test / n_train.
+    level : float
+
+    Examples
+    --------
+    >>> mean, low, high = paired_interval([0.1, 0.2, 0.3], test_share=0.25)
+    >>> round(mean, 3), round(low, 3), round(high, 3)
+    (0.2, -0.129, 0.529)
+    """
+    d = np.asarray(differences, dtype=float)
+    if len(d) < 2:
+        return float(d.mean()), -np.inf, np.inf
+    width = student.ppf((1 + level) / 2, len(d) - 1)
+    width *= np.sqrt((1 / len(d) + test_share) * d.var(ddof=1))
+    return float(d.mean()), float(d.mean() - width), float(d.mean() + width)

@@ -1,0 +1,121 @@
+"""A function in a process of its own, with limits of time and memory.
+
+The child is a fork, so that it starts at once with all data in place; the system stops it when it
+has used its seconds, in whatever library it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import resource
+import signal
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Limits", "run_confined"]
+
+STUCK = 300  # seconds on the clock without any CPU time
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one fit with its predictions may use.
+
+    Attributes
+    ----------
+    seconds : float
+        Of CPU time, which does not depend on what else the machine does.
+    gigabytes : float
+        Of memory beyond what the parent holds.
+    """
+
+    seconds: float = 60.0
+    gigabytes: float = 6.0
+
+
+def run_confined(function: Callable[[], dict[str, Any]], limits: Limits) -> dict[str, Any]:
+    """Return what the function returns, or ``{"failed": reason}``.
+
+    Examples
+    --------
+    >>> run_confined(lambda: {"answer": 42}, Limits())
+    {'answer': 42}
+    >>> run_confined(lambda: {"answer": 1 // 0}, Limits())["failed"]
+    'ZeroDivisionError: integer division or modulo by zero'
+    """
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=_child, args=(function, limits, sender), daemon=False)
+    with warnings.catch_warnings():  # forking is safe: the parent runs one thread and no autograd
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child.start()
+    sender.close()
+    try:
+        used, since = -1.0, 0
+        while not receiver.poll(1):
+            now = _cpu_seconds(child.pid)
+            since = since + 1 if now == used else 0
+            used = now
+            if since >= STUCK:
+                return {"failed": f"stuck: it used no CPU time for {STUCK} s"}
+        return receiver.recv()
+    except EOFError:  # the child died without a word
+        child.join()
+        return {"failed": _last_words(child.exitcode, limits)}
+    finally:
+        child.kill()  # it has said all that counts
+        child.join()
+        receiver.close()
+
+
+def _cpu_seconds(process: int | None) -> float:
+    """Return the CPU time that a process has used; it may have ended already."""
+    try:
+        content = Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return -1.0
+    user, system = content.rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def _last_words(exitcode: int | None, limits: Limits) -> str:
+    if exitcode == -signal.SIGXCPU:
+        return f"took more than {limits.seconds:g} s of CPU time"
+    if exitcode == -signal.SIGKILL:
+        return f"took more than {limits.gigabytes:g} GB of memory, or was killed"
+    return f"the process ended with code {exitcode}"
+
+
+def _child(function: Callable[[], dict[str, Any]], limits: Limits, sender: Any) -> None:
+    silence = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):  # rivals print
+        os.dup2(silence, stream)
+    _limit(limits)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = function()
+    except MemoryError:
+        found = {"failed": f"took more than {limits.gigabytes:g} GB of memory"}
+    except Exception as error:  # whatever a rival raises is a result, with its reason
+        text = " ".join(str(error).split())[:200]
+        found = {"failed": f"{type(error).__name__}: {text}"}
+    with contextlib.suppress(BrokenPipeError):
+        sender.send(found)
+    sender.close()
+    os._exit(0)  # exit handlers belong to the parent
+
+
+def _limit(limits: Limits) -> None:
+    seconds = int(-(-limits.seconds // 1))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
+    signal.signal(signal.SIGXCPU, signal.SIG_DFL)
+    with open("/proc/self/statm") as statm:
+        held = int(statm.read().split()[0]) * resource.getpagesize()
+    size = held + int(limits.gigabytes * 2**30)
+    resource.setrlimit(resource.RLIMIT_AS, (size, size))

