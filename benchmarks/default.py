@@ -90,7 +90,7 @@ SECTIONS: dict[str, Section] = {
             for data in ("simulated", "skewed", "wide", "digits")
             for change in ("units", "shifts", "both")
         },
-        (2, 5),
+        (1, 5),
         {"largest": lambda results: f"{max(r['change'] for r in results):.1e}"},
     ),
     "noise": Section(
