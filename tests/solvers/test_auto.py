@@ -10,6 +10,7 @@ import torch
 from diagatt import DiagAttClassifier, DiagAttRegressor, NoRowOfInterestWarning, simulate
 from diagatt.metrics import rmse
 from diagatt.solvers import SOLVERS, Auto, Fitted, Likelihood, Solver, Uniform
+from diagatt.solvers.glm import DivergedError
 from tests.models import regressor
 
 
@@ -207,3 +208,18 @@ def test_one_contestant_is_its_own_solver():
     alone = DiagAttRegressor(solver="likelihood", random_state=0, ridge=0.0).fit(X, y)
     np.testing.assert_allclose(contest.predict(X), alone.predict(X), atol=1e-2 * y.std())
     assert contest.log_likelihood_ == pytest.approx(alone.log_likelihood_, rel=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning")
+def test_a_contestant_that_breaks_down_does_not_win(shifted):
+    class Broken(shifted):
+        name = "broken"
+
+        def fit(self, problem, model, **how):
+            raise DivergedError("the loss became nan")
+
+    X, y = nothing(np.random.default_rng(0), 60)
+    model = DiagAttRegressor(solver=Auto([Uniform(), Broken()]), random_state=0).fit(X, y)
+    assert model.solver_ == "uniform"
+    with pytest.raises(DivergedError, match="the loss became nan"):
+        DiagAttRegressor(solver=Auto([Broken()]), random_state=0).fit(X, y)

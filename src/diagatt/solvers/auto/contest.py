@@ -9,6 +9,8 @@ fall behind in both are dropped after the first folds.
 
 from __future__ import annotations
 
+import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,11 +27,16 @@ from diagatt.segments import spread
 from diagatt.solvers.auto.contestants import LINEAR, Contestant
 from diagatt.solvers.auto.many import ManyFits, SharedRows
 from diagatt.solvers.base import Fitted, Model
+from diagatt.solvers.glm import DivergedError
 from diagatt.solvers.problem import Problem, Samples
+
+logger = logging.getLogger(__name__)
 
 # Standard errors behind the best that a contestant may be after one fold and after two; a solver
 # that fits on its own costs more and must be nearer.
 AFTER_ONE, AFTER_TWO, AFTER_ONE_ALONE = 3.0, 2.0, 1.0
+# Ways in which arithmetic fails on data that a contestant is not made for.
+BREAKDOWNS = (DivergedError, torch.linalg.LinAlgError)
 # Scores of held-out samples: of responses, and of their means alone.
 SCORES = ("log_score", "mean_score")
 
@@ -147,7 +154,12 @@ class Contest:
                 continue
             for batch in self._batches(new):
                 began = time.process_time()
-                self._run(batch, folds)
+                try:
+                    self._run(batch, folds)
+                except BREAKDOWNS as error:  # a contestant that breaks down does not win
+                    logger.info("%s breaks down: %s", batch[0].contestant.label, error)
+                    self._give_up(batch, error)
+                    continue
                 share = (time.process_time() - began) / len(batch)
                 for entry in batch:
                     entry.seconds += share
@@ -157,6 +169,13 @@ class Contest:
             if max(folds) < self.n_folds - 1:
                 self._drop(new, seen, stage)
         return new
+
+    def _give_up(self, batch: list[Entry], error: Exception) -> None:
+        """Drop a batch that broke down; if nobody else is left, that is the answer."""
+        for entry in batch:
+            entry.is_alive = False
+        if not any(entry.is_alive for entry in self.entries):
+            raise error
 
     def _batches(self, entries: Sequence[Entry]) -> list[list[Entry]]:
         """Return alive entries by what can be fitted together."""
@@ -222,8 +241,12 @@ class Contest:
         self, entries: Sequence[Entry], seen: Tensor | None = None, score: str = "log_score"
     ) -> Entry:
         """Return the alive entry with the best mean score."""
-        alive = [entry for entry in entries if entry.is_alive]
-        return max(alive, key=lambda entry: self.mean(getattr(entry, score), seen))
+
+        def mean(entry: Entry) -> float:
+            value = self.mean(getattr(entry, score), seen)
+            return value if math.isfinite(value) else -math.inf
+
+        return max((entry for entry in entries if entry.is_alive), key=mean)
 
     def mean(self, values: Tensor, seen: Tensor | None = None) -> float:
         """Return the weighted mean over samples."""
