@@ -7,11 +7,21 @@ from scipy.stats import norm, rankdata
 from sklearn.decomposition import PCA
 
 from diagatt import rowmaps
-from diagatt.rowmaps import KEPT_VARIANCE, LEAST_LEVEL, MOST_BENT, MOST_DIMENSIONS, ROW_MAPS
+from diagatt.rowmaps import (
+    KEPT_VARIANCE,
+    LEAST_KEPT,
+    LEAST_LEVEL,
+    MOST_BENT,
+    MOST_DIMENSIONS,
+    MOST_FULL,
+    MOST_NEEDED,
+    ROW_MAPS,
+)
 from tests.closeness import assert_equal_up_to_rounding
 
-NAMES = ("common", "unit", "ranks", "squares", "scaled", "given")
-AFFINE = ("common", "unit", "scaled", "given")
+NAMES = ("common", "unit", "full", "wide", "ranks", "squares", "scaled", "given")
+AFFINE = ("common", "unit", "full", "wide", "scaled", "given")
+FITTED = NAMES[:-1]
 every_map = pytest.mark.parametrize("name", NAMES)
 BUFFERS = ("columns", "shift", "scale", "knots", "centre", "directions")
 
@@ -147,7 +157,7 @@ def test_the_size_of_weights_does_not_matter(name):
 
 
 @pytest.mark.parametrize("constant", [0.0, 0.1, -7.3e5, 1e-9])
-@pytest.mark.parametrize("name", set(NAMES) - {"given"})
+@pytest.mark.parametrize("name", FITTED)
 def test_features_that_do_not_vary_are_dropped(name, constant):
     x = draw()
     column = torch.full((len(x), 1), constant, dtype=torch.float64)
@@ -157,7 +167,7 @@ def test_features_that_do_not_vary_are_dropped(name, constant):
     assert_equal_up_to_rounding(made(longer).numpy(), mapped(name, x).numpy())
 
 
-@pytest.mark.parametrize("name", set(NAMES) - {"given"})
+@pytest.mark.parametrize("name", FITTED)
 def test_something_is_scored_even_if_nothing_varies(name):
     made = fitted(name, torch.full((5, 3), 0.1))
     assert made.n_dimensions == made.width
@@ -204,15 +214,33 @@ def test_the_subspace_is_that_of_principal_components():
     np.testing.assert_allclose(made(x).numpy(), expected, rtol=0, atol=1e-9)
 
 
+def slowly_decaying(N=400, d=100):
+    """Rows whose leading directions hold more than nine tenths of the variance, and not all."""
+    x = np.random.default_rng(0).normal(size=(N, d)) * 0.97 ** np.arange(d)
+    return torch.from_numpy(x @ np.linalg.qr(np.random.default_rng(1).normal(size=(d, d)))[0])
+
+
 @pytest.mark.parametrize(("name", "most"), [
-    ("unit", MOST_DIMENSIONS), ("ranks", MOST_BENT), ("squares", MOST_BENT),
+    ("common", MOST_DIMENSIONS), ("unit", MOST_DIMENSIONS), ("ranks", MOST_BENT),
 ])  # fmt: skip
 def test_no_more_dimensions_than_allowed(name, most):
-    x = torch.from_numpy(np.random.default_rng(0).normal(size=(400, 100)))
+    x = slowly_decaying()
     made = fitted(name, x)
     assert made.n_dimensions == most
     assert made(x).shape == (400, most)
     assert float(made(x).var(dim=0, correction=0).mean()) == pytest.approx(1.0, rel=1e-9)
+
+
+def test_more_dimensions_where_few_hold_too_little():
+    """Rows without principal directions keep nine tenths of their variance, if that may be."""
+    alike = torch.from_numpy(np.random.default_rng(0).normal(size=(400, 100)))
+    kept = fitted("unit", alike).n_dimensions
+    spectrum = PCA().fit(alike.numpy()).explained_variance_ratio_.cumsum()
+    assert kept == int((spectrum < LEAST_KEPT).sum()) + 1 > MOST_DIMENSIONS
+    wider = torch.from_numpy(np.random.default_rng(0).normal(size=(900, 300)))
+    assert fitted("unit", wider).n_dimensions == MOST_NEEDED
+    assert fitted("full", wider).n_dimensions == MOST_FULL
+    assert fitted("wide", wider).n_dimensions == 300
 
 
 def test_scaled_and_given_rows_are_never_projected():

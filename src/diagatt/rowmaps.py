@@ -94,7 +94,7 @@ class RowMap(nn.Module):
         w = w / w.sum()
         mean = w @ x
         spread = (w @ (x - mean).square()).sqrt()
-        varies = spread > LEAST_SPREAD * torch.finfo(values.dtype).eps * x.abs().amax(dim=0)
+        varies = spread > least_spread(values)
         if not bool(varies.any()):
             varies[0] = True  # something must be scored
         made.register_buffer("columns", torch.nonzero(varies)[:, 0])
@@ -271,6 +271,16 @@ class Squares(RowMap):
     def _transformed(self, x: Tensor, rounding: float) -> Tensor:
         u = super()._transformed(x, rounding).clamp(-CLIPPED_AT, CLIPPED_AT)
         return torch.cat([u, (u.square() - 1) / math.sqrt(2)], dim=1)
+
+
+def least_spread(values: Tensor) -> Tensor:
+    """Return the spread of each feature, (d,), up to which rounding explains it.
+
+    Numbers are rounded to their type, and the mean of N of them adds up N errors of float64.
+    """
+    units = LEAST_SPREAD * torch.finfo(values.dtype).eps
+    units += len(values) * torch.finfo(torch.float64).eps
+    return units * values.abs().amax(dim=0).double()
 
 
 def distinct_maps(values: Tensor, weights: Tensor) -> list[str]:

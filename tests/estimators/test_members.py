@@ -1,12 +1,20 @@
 """Members of a blend in files: bit-equal after a round trip, and refused if they make no sense."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
 import torch
 
-from diagatt import DiagAttRegressor, DiagonalAttention, ModelFileError, RaggedRows, modelfile
+from diagatt import (
+    DiagAttRegressor,
+    DiagonalAttention,
+    ModelFileError,
+    NoRowOfInterestWarning,
+    RaggedRows,
+    modelfile,
+)
 from diagatt.attention.blend import Member
 from diagatt.attention.samplefeatures import SampleFeatures
 from diagatt.estimators.members import StoredMember
@@ -15,7 +23,7 @@ from diagatt.solvers import Auto, Uniform
 
 pytestmark = pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning")
 
-D, Q = 45, 1  # bent maps of so many features are projected
+D, Q = 55, 1  # bent maps of so many features are projected
 MAPS = ("unit", "common", "ranks", "squares", "scaled", "given")
 
 
@@ -50,7 +58,9 @@ def member_of(rows, weight, vote, seed):
 def fitted_model():
     """A fitted model whose members are replaced by one of every map."""
     solver = Auto([Uniform()], folds=2)
-    model = DiagAttRegressor(solver=solver, random_state=0).fit(X, Y, covariates=Z)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoRowOfInterestWarning)
+        model = DiagAttRegressor(solver=solver, random_state=0).fit(X, Y, covariates=Z)
     shares = [(0.25, 0.0), (0.25, 0.5), (0.25, 0.0), (0.125, 0.5), (0.125, 0.0), (0.0, 0.0)]
     model.members_ = [
         StoredMember.of(member_of(rows, *share, seed))

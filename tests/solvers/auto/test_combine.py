@@ -29,7 +29,7 @@ def entry(contest, readout, z, log_score, is_alive=True):
     n = contest.samples.n_samples
     z = torch.as_tensor(z, dtype=torch.float64).reshape(-1, 1).expand(n, 1)
     scores = torch.full((n,), float(log_score), dtype=torch.float64)
-    return Entry(Contestant("unit", readout), z, scores, is_alive=is_alive)
+    return Entry(Contestant("unit", readout), z, scores, scores.clone(), is_alive=is_alive)
 
 
 def noisy(contest, size, seed=0):

@@ -102,7 +102,7 @@ def dropped(stage, gaps, kinds=None, spread=1.0):
     error = spread / 40**0.5
     for gap, contestant in zip(gaps, kinds or [POOLED] * len(gaps), strict=True):
         scores = -gap * error + (wave if gap else 0 * wave)
-        contest.entries.append(Entry(contestant, torch.zeros(40, 1), scores))
+        contest.entries.append(Entry(contestant, torch.zeros(40, 1), scores, scores.clone()))
     everyone = torch.ones(40, dtype=torch.bool)
     contest._drop(contest.entries, everyone, stage)
     return [entry.is_alive for entry in contest.entries]
@@ -143,7 +143,7 @@ def test_features_of_samples_stand_after_the_covariates():
     samples = problem("gaussian", q=2)
     contest = contest_of(samples)
     prepared = contest.preparation.of(replace(POOLED, features=("size", "sum")))
-    assert prepared.samples.n_covariates == 2 + 1 + 2
+    assert prepared.samples.n_covariates == 2 + 2 + 2
     torch.testing.assert_close(prepared.samples.covariates[:, :2], samples.covariates)
     again = prepared.apply(samples)
     torch.testing.assert_close(again.covariates, prepared.samples.covariates)

@@ -116,19 +116,6 @@ def test_some_of_the_problems_alone(kind):
         torch.testing.assert_close(a, b[which])
 
 
-@pytest.mark.parametrize("family", ["gaussian", "multinomial"])
-def test_blocks_of_rows_are_the_same_as_kept_features(monkeypatch, family):
-    fits = fits_of(family, "mixed quadratic")
-    theta = drawn(fits)
-    kept = fits._objective(theta, everything(fits))
-    monkeypatch.setattr(many, "MOST_KEPT", 0)
-    monkeypatch.setattr(many, "BLOCK_ROWS", 5)
-    cut = fits_of(family, "mixed quadratic")
-    assert cut.shared._kept is None
-    for a, b in zip(cut._objective(theta, everything(cut)), kept, strict=True):
-        torch.testing.assert_close(a, b)
-
-
 @pytest.mark.parametrize("family", ["gaussian", "bernoulli"])
 @pytest.mark.parametrize("kind", ["mixed quadratic", "mixed linear", "uniform"])
 def test_fits_do_not_feel_each_other(family, kind):
@@ -181,10 +168,11 @@ def test_fits_end_where_slopes_are_small(family, kind, monkeypatch):
     assert bool((value < fits._objective(nothing, which)[0]).all())
 
 
-def test_score_features_are_the_quadratic_form():
-    x = torch.randn(5, 3, generator=torch.Generator().manual_seed(0)).double()
+def test_scores_are_the_quadratic_form():
+    samples = problem("gaussian", n=4, d=3)
+    x, shared = samples.values, many.SharedRows(samples)
     theta = torch.randn(many.score_width(3), generator=torch.Generator().manual_seed(1)).double()
     W, u = many.symmetric_matrix(theta[:6], 3), theta[6:]
     expected = torch.einsum("na,ab,nb->n", x, W, x) / 3**0.5 + x @ u
-    torch.testing.assert_close(many.quadratic_features(x) @ theta, expected)
+    torch.testing.assert_close(shared.scores(theta[:, None], True)[:, 0], expected)
     torch.testing.assert_close(W.norm(), theta[:6].norm())

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from diagatt.solvers.auto import refit as refits
 from diagatt.solvers.auto.combine import Verdict
 from diagatt.solvers.auto.contest import Contest
 from diagatt.solvers.auto.contestants import Contestant, likelihood_contestant
 from diagatt.solvers.auto.folds import content_folds
 from diagatt.solvers.auto.many import ManyFits, Penalties, SharedRows
-from diagatt.solvers.auto.refit import refit
+from diagatt.solvers.auto.refit import _reported, refit
 from diagatt.solvers.base import Model
 from diagatt.solvers.likelihood import Likelihood
 from tests.solvers.auto.samples import problem
@@ -92,7 +91,7 @@ def test_bent_rows_and_features_of_samples_are_never_reported():
     assert fitted.described == UNIFORM.label
     assert [m.rows.name for m in fitted.blend.members_list] == ["squares"]
     contest.entries[2].is_alive = False  # even if everyone else was dropped
-    assert refits._reported(contest) is contest.entries[2]
+    assert _reported(contest) is contest.entries[2]
 
 
 def test_modules_have_the_type_of_the_problem_and_maps_stay_exact():

@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 # that fits on its own costs more and must be nearer.
 AFTER_ONE, AFTER_TWO, AFTER_ONE_ALONE = 3.0, 2.0, 1.0
 # Ways in which arithmetic fails on data that a contestant is not made for.
-BREAKDOWNS = (DivergedError, torch.linalg.LinAlgError)
+BREAKDOWNS = (DivergedError, torch.linalg.LinAlgError)  # type: ignore[attr-defined]
 # Scores of held-out samples: of responses, and of their means alone.
 SCORES = ("log_score", "mean_score")
 

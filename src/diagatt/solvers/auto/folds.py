@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from diagatt.rowmaps import LEAST_SPREAD
+from diagatt.rowmaps import least_spread
 from diagatt.segments import segment_sum, spread
 from diagatt.solvers.problem import Samples
 
@@ -57,7 +57,7 @@ def _content(samples: Samples) -> np.ndarray:
     weights = weights / weights.sum()
     mean = weights @ rows
     scale = (weights @ (rows - mean).square()).sqrt()
-    least = LEAST_SPREAD * torch.finfo(samples.dtype).eps * rows.abs().amax(dim=0)
-    scaled = torch.where(scale > least, (rows - mean) / scale, 0.0)  # rounding is no content
+    varies = scale > least_spread(samples.values)  # rounding is no content
+    scaled = torch.where(varies, (rows - mean) / scale, 0.0)
     sums = segment_sum(scaled.abs().sum(dim=1, keepdim=True), samples.offsets)[:, 0]
     return sums.cpu().numpy().round(DIGITS)
