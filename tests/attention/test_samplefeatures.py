@@ -9,7 +9,7 @@ from tests.attention.samples import LENGTHS, D, parts, samples
 from tests.closeness import assert_equal_up_to_rounding
 
 BY_HAND = {
-    "size": lambda X: [np.log(len(X))],
+    "size": lambda X: [len(X), np.log(len(X))],
     "mean": lambda X: X.mean(axis=0),
     "sum": lambda X: X.sum(axis=0),
     "max": lambda X: X.max(axis=0),
@@ -43,7 +43,7 @@ def test_other_samples_are_scaled_as_the_training_samples_were():
 def test_samples_of_one_size_have_a_size_of_0():
     values, offsets = samples([3, 3, 3])
     made = SampleFeatures.fitted_to(("size",), values, offsets, torch.ones(3))
-    assert_equal_up_to_rounding(1 + made(values, offsets).numpy(), np.ones((3, 1)))
+    assert_equal_up_to_rounding(1 + made(values, offsets).numpy(), np.ones((3, 2)))
 
 
 def test_no_features_are_no_columns():

@@ -1,6 +1,7 @@
 """After the contest: members on all samples, and the one that is reported."""
 
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ from diagatt.solvers.auto.refit import _reported, refit
 from diagatt.solvers.base import Model
 from diagatt.solvers.likelihood import Likelihood
 from tests.solvers.auto.samples import problem
+
+refits = import_module("diagatt.solvers.auto.refit")  # the package has a function of this name
 
 UNIFORM = Contestant("unit", "uniform", Penalties(np.inf, np.inf, 2.0))
 POOLED = Contestant("common", "pooled", Penalties(1, 0.5, 1))
