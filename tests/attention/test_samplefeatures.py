@@ -63,7 +63,7 @@ def test_copies_of_samples_are_weights():
     theirs = SampleFeatures.fitted_to(FEATURES, torch.cat(copied), cuts, ones)
     assert_equal_up_to_rounding(ours.shift.numpy(), theirs.shift.numpy())
     assert_equal_up_to_rounding(ours.scale.numpy(), theirs.scale.numpy())
-    assert len(ours.shift) == 1 + 3 * D
+    assert len(ours.shift) == 2 + 3 * D
 
 
 def test_the_type_of_rows_is_kept():
