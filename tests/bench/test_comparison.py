@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from diagatt.bench import Plan, get_set, run_bench, write_report
+from diagatt.bench import ASSUMPTIONS, Plan, get_set, run_bench, write_report
 from diagatt.bench.comparison import (
     Comparison,
     critical_difference,
@@ -106,3 +106,16 @@ def test_the_page_says_what_was_run(tmp_path):
         assert f"## {title}" in text
     # A constant forecast has an AUC of one half, and the calibration error is that of its folds.
     assert held.mean("wine-n100", "constant", "auc") == 0.5
+
+
+def test_leaks_and_assumptions_have_their_tables(tmp_path):
+    names = register(Constant)
+    store = ResultStore(tmp_path / "store")
+    plan = Plan([get_set("simulated_classes-n200")], names, splits=1)
+    run_bench(plan, store)
+    run_bench(Plan(ASSUMPTIONS.values(), names), store)
+    run_bench(Plan([get_set("simulated_classes-n200")], names, shuffled=True, splits=2), store)
+    text = write_report(plan, store, tmp_path / "bags.md")[0].read_text()
+    assert "| unit_presence | 0.50 |" in text
+    assert "| simulated_classes-n200~shuffled | 0.50 ± 0.00 |" in text
+    assert "1 of 1 cells are within 0.05" in text

@@ -67,12 +67,16 @@ def run(
     `diagatt bench run --sets mine.npz --rivals my_model.py`.
     """
     with outputs.writing(store, {}, option="--store", folder=True, resumes=True):
-        from diagatt.bench import run_bench
+        from diagatt.bench import ASSUMPTIONS, Limits, Plan, run_bench
         from diagatt.studies import ResultStore
 
         plan = _plan(sets, methods, rivals, limit, splits, shuffled)
-        count = run_bench(plan, ResultStore(store), jobs=jobs, progress=True)
-        typer.echo(f"{sum(count.values())} fits run, {len(plan.tasks())} in all.")
+        plans = [plan]
+        if not sets and not shuffled:
+            plans.append(Plan(ASSUMPTIONS.values(), plan.methods, Limits(seconds=limit)))
+        for part in plans:
+            count = run_bench(part, ResultStore(store), jobs=jobs, progress=True)
+            typer.echo(f"{sum(count.values())} fits run, {len(part.tasks())} in all.")
 
 
 @app.command()

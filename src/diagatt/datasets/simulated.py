@@ -13,7 +13,9 @@ _FAMILIES = {
     "simulated_counts": "poisson",
     "simulated_times": "gamma",
 }
-_SHAPE = {"p": 20, "d": 8, "dtype": np.float64}
+_D = 8
+_SHAPE = {"p": 20, "d": _D, "dtype": np.float64}
+_CENTER = 0.7  # squared length of the center, 70 · 0.1²
 _SIGNAL = 0.7  # standard deviation of the linear predictor of counts and times
 _GAMMA_SHAPE = 4.0
 
@@ -23,12 +25,13 @@ def simulated_bags(name: str, n: int = 200, seed: int = 0) -> Bags:
     """Simulate samples of 20 rows with 8 features, one of which decides, in one of four families.
 
     "simulated" is the paper's regression with μ = 3 and σ² = 4, "simulated_classes" its mixture
-    classification. For "simulated_counts" and "simulated_times" the active row x gives a Poisson
+    classification with a center as long as the paper's in 70 dimensions. For "simulated_counts" and "simulated_times" the active row x gives a Poisson
     or gamma response of mean exp(xᵀβ).
     """
     family = _FAMILIES[name]
     if family == "bernoulli":
-        data = classification(n, seed=seed, **_SHAPE)  # type: ignore[arg-type]
+        center = np.full(_D, np.sqrt(_CENTER / _D))
+        data = classification(n, center=center, seed=seed, **_SHAPE)  # type: ignore[arg-type]
         y: np.ndarray = data.y
     else:
         data = regression(n, mu=(3.0,), sigma2=(4.0,), seed=seed, **_SHAPE)  # type: ignore[arg-type]
