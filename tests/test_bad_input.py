@@ -342,7 +342,10 @@ def test_a_diverging_fit_says_when_and_what_to_try():
 def test_rows_too_large_for_their_squares(solver, size, dtype):
     X, y = samples()
     large = [(size * sample).astype(dtype) for sample in X]
-    with pytest.raises(DivergedError, match="standardize the rows"):
+    message = (
+        rf"row \d holds .*, which is too large: its square is beyond {large[0].dtype}. Standard"
+    )
+    with pytest.raises(ValueError, match=message):
         DiagAttRegressor(solver=solver).fit(large, y)
 
 

@@ -221,7 +221,7 @@ BAD_NUMBERS = {
     "polars null": (pl.Series([None, 1, 2]), r"y\[0\] is NaN"),
     "words": (["1", "2", "3"], "y is not numeric"),
     "objects": (np.array([1, "2", 3], dtype=object), r"y\[1\] holds '2', not a number"),
-    "date objects": ([1, datetime.date(2020, 1, 1), 2], r"y\[1\] holds .*, not a number"),
+    "date objects": ([1, datetime.date(2020, 1, 1), 2], r"y\[1\] is .*not dates or durations"),
 }
 
 

@@ -506,7 +506,7 @@ OTHERS = {
     "image, scale": ("image", put("rows", "pixel_scale", 0.0), "pixel_scale must be a positive"),
     "image, NaN": ("image", put("rows", "pixel_mean", np.nan), "pixel_mean must be"),
     "image, patch": ("image", put("parameters", "patch", "big"), "holds no valid Image"),
-    "image, padding": ("image", put("parameters", "padding", "hope"), "padding='hope'"),
+    "image, padding": ("image", put("parameters", "padding", "hope"), "padding must be 'error'"),
     "image, estimator": ("image", put("estimator", []), "the entry 'estimator'"),
     "image, parameter": ("image", put("parameters", "estimator", None), "'estimator' is none of"),
 }  # fmt: skip

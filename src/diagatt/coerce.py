@@ -263,7 +263,7 @@ def refuse_huge(rows: Any) -> None:
         at = int(np.abs(rows.values).max(axis=1).argmax())
         raise InputError(
             f"{row_name(rows.offsets, at)} holds {np.abs(rows.values[at]).max():.3g}, which is too "
-            f"large: its square is beyond {rows.dtype}. Scale the rows, or drop this one."
+            f"large: its square is beyond {rows.dtype}. Standardize the rows, or drop this one."
         )
 
 
