@@ -10,14 +10,18 @@ READY  := $(VENV)/.ready
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types check check-fast test-portable test-shuffled install bench-install docs reproduce-table1-cell
+.PHONY: help demo test lint types check check-fast test-oldest test-newest test-portable test-shuffled test-busy \
+	install bench-install docs reproduce-table1-cell
 
 help:
 	@echo "make demo                   simulate, fit, predict, localize: the method in under a minute"
 	@echo "make test                   lint, type-check and run every test"
 	@echo "make check-fast             the unit tests of the core, in about a minute"
+	@echo "make test-oldest            the same with the oldest versions that pyproject.toml allows"
+	@echo "make test-newest            the same with the newest versions, and Python $(NEWEST)"
 	@echo "make test-portable          the numerical tests as five other processors would run them"
 	@echo "make test-shuffled SEED=1   every test, in an order that the seed decides"
+	@echo "make test-busy              every test, beside six busy processes"
 	@echo "make bench-install          what the comparison on real bags needs: data and rivals"
 	@echo "make docs                   the documentation, its examples run"
 	@echo "make reproduce-table1-cell  the paper's own training at full size, three seeds (minutes)"
@@ -65,10 +69,32 @@ FAST := tests/attention tests/families tests/solvers tests/test_segments.py test
 check-fast: $(READY)
 	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m "not slow" $(FAST)
 
+# The same with other versions, each in an environment of its own. Older builds of torch for Linux bring gigabytes
+# of CUDA, so the oldest torch is tested only if asked for: make test-oldest OLDEST_TORCH=2.3.0
+OLDEST_TORCH ?= 2.13.0
+NEWEST       ?= python3.13
+FAST_TOOLS   := hypothesis pandas polars pytest pytest-randomly pytest-xdist
+
+.venv-oldest/.ready: pyproject.toml constraints-oldest.txt
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/pip install --quiet --disable-pip-version-check -c constraints-oldest.txt torch==$(OLDEST_TORCH) -e . $(FAST_TOOLS)
+	@touch $@
+
+test-oldest: .venv-oldest/.ready
+	.venv-oldest/bin/pytest -q -n $(WORKERS) --dist worksteal -m "not slow" $(FAST)
+
+.venv-newest/.ready: pyproject.toml
+	$(NEWEST) -m venv .venv-newest
+	.venv-newest/bin/pip install --quiet --disable-pip-version-check torch==2.13.0 -e . $(FAST_TOOLS)
+	@touch $@
+
+test-newest: .venv-newest/.ready
+	.venv-newest/bin/pytest -q -n $(WORKERS) --dist worksteal -m "not slow" $(FAST)
+
 test: lint types check
 
 # Tests whose outcome is arithmetic; browsers, commands and killed processes do not depend on it.
-NUMERICAL := tests --ignore=tests/commands --ignore=tests/report --ignore=tests/stores
+NUMERICAL := tests src --ignore=tests/commands --ignore=tests/report --ignore=tests/stores
 
 test-portable: $(READY)
 	sh scripts/test_portable.sh $(BIN)/pytest -q -n $(WORKERS) --dist worksteal $(NUMERICAL)
@@ -77,6 +103,10 @@ SEED ?= 1
 test-shuffled: $(READY)
 	@sh scripts/ensure_chromium.sh
 	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -p randomly --randomly-seed=$(SEED)
+
+test-busy: $(READY)
+	@sh scripts/ensure_chromium.sh
+	sh scripts/beside_busy.sh 6 $(BIN)/pytest -q -n $(WORKERS) --dist worksteal
 
 docs: $(READY)
 	$(PIP) -e ".[docs]"

@@ -1,6 +1,7 @@
-"""Several processes under torchrun: the same model, shared predictions, a killed rank.
+"""Several processes: the same model, shared predictions, a killed rank.
 
-Run by torchrun, this file is the job itself: see `main`.
+Run by itself, this file starts the jobs of 1, 2 and 3 processes: see `main`. The jobs of commands
+below are started by torchrun.
 """
 
 import json
@@ -13,8 +14,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 from diagatt import DiagAttClassifier, DiagAttRegressor, simulate
+from diagatt.commands.cli import app
 from diagatt.solvers import Gradient, Mixture
 from diagatt.stores import RowStore
 
@@ -47,8 +50,8 @@ FITS = {
 }
 
 
-def main(folder: Path) -> None:
-    """The job: fit everything; the first process saves, all say what they found."""
+def work(folder: Path) -> None:
+    """The job of one process: fit everything, say what was found."""
     from diagatt.distributed import joined
     from diagatt.estimators import stored
 
@@ -62,6 +65,26 @@ def main(folder: Path) -> None:
     found["threads"] = [path.read_text() for path in Path("/proc/self/task").glob("*/comm")]
     path = folder / f"found-{group.size}-{group.rank}.json"
     path.write_text(json.dumps(found))
+
+
+def main(folder: Path) -> None:
+    """Start jobs as torchrun would, but by forking: what is imported is imported once."""
+    import torch.distributed as dist
+
+    for size in (1, 2, 3):
+        store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        job = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": store.port, "WORLD_SIZE": size}
+        if size > 1:
+            job |= {"TORCHELASTIC_RUN_ID": "job", "TORCHELASTIC_RESTART_COUNT": 0}
+        ranks = []
+        for rank in range(size):
+            ranks.append(os.fork())
+            if ranks[-1] == 0:
+                os.environ |= {name: str(value) for name, value in (job | {"RANK": rank}).items()}
+                work(folder)
+                os._exit(0)
+        if any([os.waitpid(rank, 0)[1] for rank in ranks]):  # noqa: C419, waits for all
+            sys.exit(f"a process of the job of {size} failed: see above.")
 
 
 @pytest.fixture(scope="module")
@@ -100,10 +123,8 @@ def succeed(command, folder):
 @pytest.fixture(scope="module")
 def found(folder):
     """What 1, 2 and 3 processes found, rank by rank."""
-    # Alone, too, in a process of its own: what the job sets there must not reach other tests.
+    # In processes of their own: what the jobs set there must not reach other tests.
     succeed([sys.executable, __file__, str(folder)], folder)
-    for size in (2, 3):
-        succeed(torchrun(size, __file__, folder), folder)
     return {
         (size, rank): json.loads((folder / f"found-{size}-{rank}.json").read_text())
         for size in (1, 2, 3)
@@ -148,8 +169,8 @@ def large(tmp_path_factory):
     folder = tmp_path_factory.mktemp("large")
     data = simulate.regression(2000, p=50, d=12, seed=0)
     RowStore.from_rows(folder / "store", data.X, data.y, shard_mib=0.5, text=[*map(str, data.y)])
-    command = [sys.executable, "-m", "diagatt", "fit", "store", "--solver", "likelihood"]
-    succeed([*command, "-o", "quiet"], folder)
+    line = ["fit", str(folder / "store"), "--solver", "likelihood", "-o", str(folder / "quiet")]
+    assert CliRunner().invoke(app, line).exit_code == 0
     return folder
 
 

@@ -31,6 +31,18 @@ def test_a_test_after_the_demo_installs_the_rest(tmp_path):
     assert "pytest" in asked
 
 
+def test_the_oldest_versions_are_those_of_the_project():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    bounds = dict(re.fullmatch(r"([\w-]+)>=(.+)", d).groups() for d in project["dependencies"])
+    text = (ROOT / "constraints-oldest.txt").read_text()
+    pins = dict(re.findall(r"^([\w-]+)==(.+)$", text, re.MULTILINE))
+    assert set(pins) == set(bounds) - {"torch"}
+    for name, pin in pins.items():  # 1.6 allows 1.6.0
+        zeros = pin.removeprefix(bounds[name])
+        assert pin.startswith(bounds[name]), name
+        assert re.fullmatch(r"(\.0)*", zeros), name
+
+
 def test_python_is_as_new_as_the_readme_says():
     wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
     said = re.search(r"require\s+Python (\d\.\d+) or newer", (ROOT / "README.md").read_text())

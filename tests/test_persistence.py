@@ -214,7 +214,7 @@ def test_the_file_names_its_versions_and_parameters(saved):
         "likelihood",
         Likelihood("low_rank", rank=1),
         Refined(Likelihood(), Gradient(optimizer="adam", max_epochs=2)),
-        Auto([Likelihood("tied"), Gradient(max_epochs=2)], judge="bic"),
+        Auto([Likelihood("tied"), Gradient(max_epochs=2)], combine="best"),
     ],
 )
 def test_solvers_survive_with_their_parameters(tmp_path, solver):

@@ -17,7 +17,7 @@ FLOORS = [
     {"coerce", "attributes"},
     {"ragged"},
     {"segments", "localization", "selection"},
-    {"scores", "families", "persistence", "stores"},
+    {"scores", "families", "persistence", "stores", "rowmaps"},
     {"metrics", "attention", "simulate"},
     {"solvers"},
     {"certainty"},

@@ -59,7 +59,8 @@ class LiftedBlendedClassifier(Lifted, BlendedClassifier):
 
 
 def members(kind):
-    return [("a", kind(), None), ("b", kind(solver="gradient"), None)]
+    """Two solvers that are quick: all others pass the suite by themselves."""
+    return [("a", kind(solver="likelihood"), None), ("b", kind(solver="uniform"), None)]
 
 
 PLAIN = [

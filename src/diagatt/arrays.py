@@ -6,6 +6,7 @@ entries become NaN. Errors name the entry, in the words of the caller.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
 from typing import Any
 
@@ -100,6 +101,8 @@ def _from_frame(frame: Any, what: str, dates: bool) -> np.ndarray:
                 f"{what} holds dates or durations ({column.name}: {column.dtype}): pass numbers, "
                 "such as days since the first."
             )
+    if isinstance(frame, nw.DataFrame) and not frame.columns:  # NumPy has no words for it
+        return np.empty((len(frame), 0))
     return frame.to_numpy()
 
 
@@ -115,6 +118,18 @@ def refuse_kind(array: np.ndarray, what: str, kinds: str) -> None:
             "such as days since the first."
         )
     raise InputError(f"{what} is not numeric (dtype {array.dtype}): pass real numbers.")
+
+
+def refuse_dates(array: np.ndarray, what: str) -> None:
+    """Refuse objects that are dates or durations."""
+    for at, value in np.ndenumerate(array) if array.dtype == object else ():
+        if isinstance(value, datetime.date | datetime.time | datetime.timedelta | np.generic) and (
+            not isinstance(value, np.generic) or value.dtype.kind in "Mm"
+        ):
+            place = f"{what}[{', '.join(map(str, at))}]"
+            raise InputError(
+                f"{place} is {value!r}: pass numbers or labels, not dates or durations."
+            )
 
 
 def _from_objects(array: np.ndarray, what: str, place: Place) -> np.ndarray:

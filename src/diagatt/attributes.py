@@ -69,6 +69,14 @@ def check_values(estimator: Any) -> None:
             raise ValueError(f"{name} must have the shape {shape}, got {np.shape(value)}")
 
 
+def refuse_nonfinite(estimator: Any) -> None:
+    """Refuse a fit whose arrays hold NaN or infinity where their rules allow none."""
+    for name, rule in declared(type(estimator)).items():
+        value = vars(estimator).get(name)
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and not rule.accepts(value):
+            raise FloatingPointError(f"{name} holds NaN or infinity")
+
+
 def _described(value: Any) -> str:
     if isinstance(value, np.ndarray):
         infinite = value.dtype.kind == "f" and not np.isfinite(value).all()

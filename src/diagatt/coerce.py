@@ -23,6 +23,7 @@ from diagatt.arrays import (
     float_array,
     float_matrix,
     plain_array,
+    refuse_dates,
     refuse_kind,
     refuse_missing,
 )
@@ -39,6 +40,7 @@ class Packed(NamedTuple):
     row_ids: Any = None  # N
 
 
+WEIGHTS = (1e-30, 1e30)  # smallest and largest positive weight: float32 holds both
 SEARCHED_ROWS = 65536  # rows that are searched for NaN in one go
 
 
@@ -254,6 +256,27 @@ def refuse_nonfinite(rows: Any) -> None:
             raise InputError(f"{where} contains {kind}: drop the row or impute it.")
 
 
+def refuse_huge(rows: Any) -> None:
+    """Refuse `RaggedRows` to fit to whose squares are beyond their type, naming the row."""
+    limit = np.sqrt(np.finfo(rows.dtype).max)
+    if max(rows.values.max(), -rows.values.min()) > limit:
+        at = int(np.abs(rows.values).max(axis=1).argmax())
+        raise InputError(
+            f"{row_name(rows.offsets, at)} holds {np.abs(rows.values[at]).max():.3g}, which is too "
+            f"large: its square is beyond {rows.dtype}. Scale the rows, or drop this one."
+        )
+
+
+def refuse_overflow(rows: Any) -> None:
+    """Refuse `RaggedRows` from which something was computed that is no number, naming the row."""
+    at = int(np.abs(rows.values).max(axis=1).argmax())
+    largest = np.abs(rows.values[at]).max()
+    raise InputError(
+        f"{row_name(rows.offsets, at)} holds an entry of size {largest:.3g}, which is too large "
+        f"for this model: its score or prediction is beyond {rows.dtype}. Drop or scale the row."
+    )
+
+
 def row_name(offsets: np.ndarray, packed: int) -> str:
     """Name the sample and the row that stand at a place of the packed rows.
 
@@ -309,6 +332,24 @@ def classes(y: Any, n_samples: int) -> np.ndarray:
     return labels
 
 
+def groups(given: Any, n_samples: int) -> np.ndarray:
+    """Return codes of groups, (n,): one per different number or word."""
+    codes = np.asarray(given)
+    if codes.ndim != 1 or codes.dtype.kind not in "iufbUSO":
+        raise InputError(
+            f"groups must be one number or word per sample, got {codes.dtype} of {codes.ndim} "
+            "dimensions."
+        )
+    if len(codes) != n_samples:
+        raise InputError(f"groups has {len(codes)} entries, but there are {n_samples} samples.")
+    missing = [i for i, code in enumerate(codes.tolist()) if code is None or code != code]
+    if missing:
+        raise InputError(f"groups[{missing[0]}] is missing: give every sample a group.")
+    if codes.dtype.kind == "O":
+        codes = codes.astype(str)
+    return np.unique(codes, return_inverse=True)[1].reshape(-1)
+
+
 def weights(sample_weight: Any, n_samples: int) -> np.ndarray:
     """Return sample weights, (n,) float64: finite, not negative, not all zero."""
     if sample_weight is None:
@@ -330,6 +371,15 @@ def weights(sample_weight: Any, n_samples: int) -> np.ndarray:
         raise InputError(f"sample_weight[{i}] = {given[i]:g} is negative: weights are ≥ 0.")
     if not np.any(given > 0):
         raise InputError("all sample weights are zero: at least one sample must count.")
+    low, high = WEIGHTS
+    wrong = np.flatnonzero((given > high) | ((given > 0) & (given < low)))
+    if len(wrong):
+        i = int(wrong[0])
+        size = "large" if given[i] > high else "small"
+        raise InputError(
+            f"sample_weight[{i}] = {given[i]:g} is too {size}: weights are 0 or between {low:g} "
+            f"and {high:g}; multiply all of them by one number."
+        )
     return given
 
 
@@ -376,6 +426,9 @@ def _column(y: Any, n_samples: int) -> np.ndarray:
         raise InputError("fitting requires y to be passed, but the target y is None.")
     array = plain_array(y, "y", _entry("y"))
     refuse_kind(array, "y", "Mmc")
+    refuse_dates(array, "y")
+    if array.ndim > 2 or (array.ndim == 2 and array.shape[1] != 1):
+        raise InputError(f"y should be a 1d array, got an array of shape {array.shape} instead.")
     column = column_or_1d(array, warn=True)
     if len(column) != n_samples:
         raise InputError(

@@ -48,6 +48,8 @@ def write(path: str | os.PathLike, tensors: dict[str, np.ndarray], document: dic
 def read(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Read and verify a file that `write` wrote."""
     path = Path(path)
+    if path.is_dir():
+        raise ModelFileError(f"{path} is a folder, not a model file.")
     return parse(path.read_bytes(), path)
 
 

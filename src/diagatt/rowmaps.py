@@ -6,6 +6,8 @@ m(x) instead of x. Features that do not vary are dropped by every map.
 ========  ==============================================================================
 common    m(x) = (x − μ)/s with one scale s for all features
 unit      m(x) = (x − μ)/σ, each feature to unit variance
+full      the same, with more dimensions: for fits whose cost allows it
+wide      the same, with still more: for scores that are linear
 ranks     normal scores of each feature: heavy tails and skew disappear
 squares   u = (x − μ)/σ clipped at ±3, and (u² − 1)/√2 beside it
 scaled    m(x) = x/s, feature by feature, without a shift
@@ -13,8 +15,8 @@ given     m(x) = x
 ========  ==============================================================================
 
 Wide rows are then projected onto the principal subspace that holds 99.5 % of their variance, at
-most `MOST_DIMENSIONS` of it. "common" and "unit" are affine, so that coefficients of mapped rows
-can be told in the original features.
+most `MOST_DIMENSIONS` of it, or more if those hold too little. "common", "unit", "full", "scaled"
+and "given" are affine, so that coefficients of mapped rows can be told in original features.
 """
 
 from __future__ import annotations
@@ -25,17 +27,22 @@ from typing import Any, ClassVar, NamedTuple, Self
 import torch
 from torch import Tensor, nn
 
-# Dimensions that scores see at most, of affine maps and of others, and the variance that is kept.
-MOST_DIMENSIONS, MOST_BENT, KEPT_VARIANCE = 60, 40, 0.995
+# Dimensions that scores see at most: of affine maps, of others, of "full" and of "wide" rows.
+MOST_DIMENSIONS, MOST_BENT, MOST_FULL, MOST_WIDE = 60, 50, 128, 1024
+# Share of the variance that is enough; less than the second is too little, and calls for more
+# dimensions, up to the third.
+KEPT_VARIANCE, LEAST_KEPT, MOST_NEEDED = 0.995, 0.9, 100
 # A feature varies if its spread exceeds rounding: so many units of it in its largest entry.
 LEAST_SPREAD = 16
 # Standard deviations beyond which "squares" clips, and quantiles that "ranks" keeps.
 CLIPPED_AT, KNOTS, LEAST_LEVEL = 3.0, 200, 0.002
-# Numbers that differ by less than this share are the same to "ranks".
+# Shares of rows that differ by less are the same to "ranks": sums of weights are rounded.
+SAME_LEVEL = 1e-9
+# Numbers that differ by less than this share of their distance from the mean are the same to it.
 SAME_DIGITS = 1e-6
 
 # Ratio of scales, and correlation with normal scores, from which maps are taken to be the same.
-SAME_SCALE, SAME_SHAPE = 1.25, 0.99
+SAME_SCALE, SAME_SHAPE, COMPARED_ROWS = 1.25, 0.99, 2000
 
 ROW_MAPS: dict[str, type[RowMap]] = {}
 
@@ -95,7 +102,7 @@ class RowMap(nn.Module):
         made.register_buffer("shift", mean[varies])
         made.register_buffer("scale", _positive(spread[varies]))
         made._fit(x, w)
-        made._fit_subspace(made._transformed(x), w)
+        made._fit_subspace(made._transformed(x, _rounding(values)), w)
         return made
 
     @classmethod
@@ -125,8 +132,8 @@ class RowMap(nn.Module):
     def _fit(self, x: Tensor, weights: Tensor) -> None:
         """Learn more than shift and scale of the varying features; weights sum to one."""
 
-    def _transformed(self, x: Tensor) -> Tensor:
-        """Return varying features, (N, k) in float64, transformed."""
+    def _transformed(self, x: Tensor, rounding: float) -> Tensor:
+        """Return varying features, (N, k) in float64 but rounded before, transformed."""
         return (x - self.shift) / self.scale
 
     def _fit_subspace(self, x: Tensor, weights: Tensor) -> None:
@@ -134,19 +141,20 @@ class RowMap(nn.Module):
         if x.shape[1] <= self.most:
             return
         centre = weights @ x
-        weighted = weights.sqrt()[:, None] * (x - centre)
-        _, S, Vh = torch.linalg.svd(_reduced(weighted), full_matrices=False)
-        variance = S.square()
+        variance, directions = _principal(weights.sqrt()[:, None] * (x - centre))
         shares = variance.cumsum(0) / variance.sum()
         kept = min(self.most, int((shares < KEPT_VARIANCE).sum()) + 1)
+        if float(shares[kept - 1]) < LEAST_KEPT:
+            kept = min(max(MOST_NEEDED, self.most), int((shares < LEAST_KEPT).sum()) + 1)
         scale = _positive(variance[:kept].mean().sqrt())
         self.register_buffer("centre", centre)
-        self.register_buffer("directions", _signed(Vh[:kept].T) / scale)
+        self.register_buffer("directions", _signed(directions[:, :kept]) / scale)
         self.kept_variance = float(shares[kept - 1])
 
     def forward(self, values: Tensor) -> Tensor:
         """Return mapped rows in the type of the rows, (N, d) → (N, d')."""
-        x = self._transformed(values.index_select(1, self.columns).double())
+        x = values.index_select(1, self.columns).double()
+        x = self._transformed(x, _rounding(values))
         if self._is_projected:
             x = (x - self.centre) @ self.directions
         return x.to(values.dtype)
@@ -171,6 +179,20 @@ class Unit(RowMap):
         matrix = rows.new_zeros(self.n_features, rows.shape[1])
         matrix[self.columns] = rows
         return AffineMap(shift, matrix)
+
+
+class Full(Unit):
+    """Unit variances, and as many dimensions as covariances can take."""
+
+    name = "full"
+    most = MOST_FULL
+
+
+class Wide(Unit):
+    """Unit variances, and as many dimensions as linear scores can take."""
+
+    name = "wide"
+    most = MOST_WIDE
 
 
 class Scaled(Unit):
@@ -220,19 +242,21 @@ class Ranks(RowMap):
 
     def _fit(self, x: Tensor, weights: Tensor) -> None:
         order = x.argsort(dim=0, stable=True)  # (N, k)
-        share = weights[order].cumsum(dim=0) - weights[order] / 2  # of rows below, (N, k)
+        share = weights[order].cumsum(dim=0)  # of rows up to this one, (N, k)
         levels = torch.linspace(0, 1, KNOTS, dtype=x.dtype, device=x.device)
-        place = torch.searchsorted(share.T.contiguous(), levels.expand(x.shape[1], -1).contiguous())
+        levels = (levels - SAME_LEVEL).expand(x.shape[1], -1).contiguous()
+        place = torch.searchsorted(share.T.contiguous(), levels)
         ascending = x.gather(0, order).T  # (k, N)
         self.register_buffer("knots", ascending.gather(1, place.clamp(max=len(x) - 1)))
 
-    def _transformed(self, x: Tensor) -> Tensor:
-        # Ties share the mean of their lowest and their highest level, also if other units or another
-        # type of numbers changed their last digits.
+    def _transformed(self, x: Tensor, rounding: float) -> Tensor:
+        # Ties share the mean of their lowest and their highest level, also if other units or
+        # another type of numbers changed their last digits.
         columns = x.T.contiguous()
-        digits = SAME_DIGITS * (columns.abs() + self.scale[:, None])
-        below = _levels(columns - digits, self.knots)
-        above = _levels(-columns - digits, -self.knots.flip(1))
+        digits = SAME_DIGITS * ((columns - self.shift[:, None]).abs() + self.scale[:, None])
+        columns = _snapped(columns, self.knots, digits.maximum(rounding * columns.abs()))
+        below = _levels(columns, self.knots)
+        above = _levels(-columns, -self.knots.flip(1))
         level = (below + 1 - above) / 2
         return torch.special.ndtri(level.clamp(LEAST_LEVEL, 1 - LEAST_LEVEL)).T
 
@@ -244,8 +268,8 @@ class Squares(RowMap):
     most = MOST_BENT
     width = 2
 
-    def _transformed(self, x: Tensor) -> Tensor:
-        u = super()._transformed(x).clamp(-CLIPPED_AT, CLIPPED_AT)
+    def _transformed(self, x: Tensor, rounding: float) -> Tensor:
+        u = super()._transformed(x, rounding).clamp(-CLIPPED_AT, CLIPPED_AT)
         return torch.cat([u, (u.square() - 1) / math.sqrt(2)], dim=1)
 
 
@@ -255,13 +279,15 @@ def distinct_maps(values: Tensor, weights: Tensor) -> list[str]:
     One scale for all is as good as one each if features vary alike, and normal scores are as good
     as the features if those are normal.
     """
-    unit, ranks = Unit.fitted_to(values, weights), Ranks.fitted_to(values, weights)
+    step = max(1, len(values) // COMPARED_ROWS)
+    values, weights = values[::step], weights[::step]
+    unit, ranks = Wide.fitted_to(values, weights), Ranks.fitted_to(values, weights)
     found = ["unit"]
     if float(unit.scale.max() / unit.scale.min()) > SAME_SCALE:
         found.insert(0, "common")
     x = values.index_select(1, unit.columns).double()
     w = weights.double()[:, None] / weights.sum()
-    u, r = unit._transformed(x), ranks._transformed(x)
+    u, r = (rows._transformed(x, _rounding(values)) for rows in (unit, ranks))
     r = r - (w * r).sum(dim=0)
     agreement = (w * u * r).sum(dim=0) / (w * r.square()).sum(dim=0).sqrt()
     if float(agreement.min()) < SAME_SHAPE:
@@ -280,13 +306,30 @@ def _levels(x: Tensor, knots: Tensor) -> Tensor:
     return (above - 1 + part) / last
 
 
+def _snapped(x: Tensor, knots: Tensor, digits: Tensor) -> Tensor:
+    """Return the knot next to x (k, N) where they differ by no more than these digits, else x."""
+    above = torch.searchsorted(knots, x).clamp(max=knots.shape[1] - 1)
+    low, high = knots.gather(1, (above - 1).clamp(min=0)), knots.gather(1, above)
+    near = torch.where((x - low).abs() < (high - x).abs(), low, high)
+    return torch.where((near - x).abs() <= digits, near, x)
+
+
+def _rounding(values: Tensor) -> float:
+    """Return the relative error of numbers of this type."""
+    return torch.finfo(values.dtype).eps
+
+
 def _positive(scale: Tensor) -> Tensor:
     return torch.where(scale > 0, scale, torch.ones_like(scale))
 
 
-def _reduced(x: Tensor) -> Tensor:
-    """Return a matrix of the same right singular vectors with no more rows than columns."""
-    return torch.linalg.qr(x, mode="r").R if x.shape[0] > x.shape[1] else x
+def _principal(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return variances and directions (in columns) of centred rows, largest first."""
+    if len(x) < x.shape[1]:
+        _, S, Vh = torch.linalg.svd(x, full_matrices=False)
+        return S.square(), Vh.T
+    variance, directions = torch.linalg.eigh(x.T @ x)
+    return variance.flip(0).clamp(min=0.0), directions.flip(1)
 
 
 def _signed(directions: Tensor) -> Tensor:

@@ -160,7 +160,17 @@ def test_help_needs_no_heavy_import():
     assert "diagatt fit reviews.csv" in run("fit", "--help").output
 
 
-def test_texts_with_covariates(tmp_path):
+@pytest.fixture
+def fewer_starts(monkeypatch):
+    """Presets for texts from two starts: what commands do with a fit is tested here."""
+    from diagatt.kinds.text import presets
+
+    for preset in (presets._TEXT, presets._KEYWORD):
+        monkeypatch.setitem(preset, "n_restarts", 2)
+    return presets
+
+
+def test_texts_with_covariates(tmp_path, fewer_starts):
     path = tmp_path / "t.csv"
     texts = ["What a lovely phone.", "A dreadful film.", "Great food!", "The worst service."]
     lines = [f"{text},{i % 7},{'bad' if i % 2 else 'good'}" for i, text in enumerate(texts * 5)]
@@ -179,9 +189,12 @@ def test_texts_with_covariates(tmp_path):
 
 
 @pytest.mark.parametrize("preset", ["text", "keyword"])
-def test_the_language_model_reads_each_text_once_per_command(tmp_path, monkeypatch, preset):
+def test_the_language_model_reads_each_text_once_per_command(
+    tmp_path, monkeypatch, fewer_starts, preset
+):
     from diagatt.kinds.text import rows
 
+    monkeypatch.setitem(fewer_starts._KEYWORD_LAYER, "steps", 10)
     path, model = tmp_path / "t.csv", tmp_path / "m"
     lines = [f"A {'superb' if i % 2 else 'dismal'} box on day {i}.,{i % 2}" for i in range(30)]
     path.write_text("\n".join(["review,label", *lines]))
@@ -213,7 +226,7 @@ def test_one_module_is_built_per_command(folder, monkeypatch):
         assert built == [1], command
 
 
-def test_texts_in_which_one_word_decides(tmp_path):
+def test_texts_in_which_one_word_decides(tmp_path, fewer_starts):
     path, model, out = (tmp_path / name for name in ("t.csv", "m.safetensors", "p.jsonl"))
     words = ["superb", "dismal", "lovely", "dreadful"]
     lines = [f"The {w} box came on day {i}.,{i % 2}" for i, w in enumerate(words * 3)]

@@ -1,5 +1,7 @@
 """What every estimator promises: bad data are named, and a fit that fails changes nothing."""
 
+from copy import deepcopy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -45,6 +47,20 @@ def shown(model, y):
     return {"y": y} if type(model).__name__.startswith("MDSP") else {}
 
 
+@pytest.fixture(scope="module")
+def kept():
+    return {}
+
+
+@pytest.fixture
+def fitted(model, kept):
+    """A copy of the model's fit to X, which all tests of the model share."""
+    name = type(model).__name__
+    if name not in kept:
+        kept[name] = clone(model).fit(X, y_of(model))
+    return deepcopy(kept[name])
+
+
 def state(model):
     return {name: repr(value) for name, value in vars(model).items()}
 
@@ -83,11 +99,10 @@ def test_every_parameter_has_a_rule(model):
         (masked, "sample 7, row 0 is masked"),
     ],
 )
-def test_rows_that_cannot_be_read_are_named_in_fit_and_predict(model, samples, message):
+def test_rows_that_cannot_be_read_are_named_in_fit_and_predict(model, fitted, samples, message):
     y = y_of(model)
     with pytest.raises(ValueError, match=message):
         clone(model).fit(samples(), y)
-    fitted = clone(model).fit(X, y)
     for method in (fitted.predict, fitted.locate):
         with pytest.raises(ValueError, match=message):
             method(samples(), **shown(model, y))
@@ -119,7 +134,7 @@ FAILURES = {
 
 @each
 @pytest.mark.parametrize("case", FAILURES)
-def test_a_fit_that_fails_leaves_the_estimator_as_it_was(model, case):
+def test_a_fit_that_fails_leaves_the_estimator_as_it_was(model, fitted, case):
     y = y_of(model)
     first = clone(model)
     with pytest.raises(ValueError, match=r"."):
@@ -130,7 +145,6 @@ def test_a_fit_that_fails_leaves_the_estimator_as_it_was(model, case):
     with pytest.raises(NotFittedError):
         first.predict(X, **shown(model, y))
 
-    fitted = clone(model).fit(X, y)
     before, answers = state(fitted), fitted.predict(X, **shown(model, y))
     with pytest.raises(ValueError, match=r"."):
         fitted.fit(*FAILURES[case](model, y))
@@ -139,10 +153,9 @@ def test_a_fit_that_fails_leaves_the_estimator_as_it_was(model, case):
 
 
 @each
-def test_a_fit_that_breaks_off_late_leaves_the_estimator_as_it_was(model, monkeypatch):
+def test_a_fit_that_breaks_off_late_leaves_the_estimator_as_it_was(model, fitted, monkeypatch):
     """The solver has set most attributes when it fails: none of them is kept."""
     y = y_of(model)
-    fitted = clone(model).fit(X, y)
     before = state(fitted)
     solve = type(model)._fit_problem
 
@@ -160,13 +173,13 @@ def test_a_fit_that_breaks_off_late_leaves_the_estimator_as_it_was(model, monkey
 
 
 @each
-def test_a_second_fit_leaves_nothing_of_the_first(model):
+def test_a_second_fit_leaves_nothing_of_the_first(model, fitted):
     y = y_of(model)
     table = pd.DataFrame(X.values[:40], columns=["a", "b", "c"])
     twice = clone(model).fit(table, y)
     assert twice.feature_names_in_.tolist() == ["a", "b", "c"]
     twice.fit(X, y)
-    assert state(twice).keys() == state(clone(model).fit(X, y)).keys()
+    assert state(twice).keys() == state(fitted).keys()
     assert not hasattr(twice, "feature_names_in_")
 
 
@@ -182,10 +195,9 @@ def test_parameters_are_checked_before_the_data_are_read(model, wrong):
 @pytest.mark.parametrize(
     "model", [m for m in MODELS if isinstance(m, Competitor)], ids=lambda m: type(m).__name__
 )
-def test_covariates_that_were_not_fitted_are_refused(model):
+def test_covariates_that_were_not_fitted_are_refused(model, fitted):
     if shown(model, None):
         pytest.skip("predict takes the responses, and nothing else")
-    fitted = clone(model).fit(X, y_of(model))
     with pytest.raises(ValueError, match="fitted with 0 covariates, got 2"):
         fitted.predict(X, np.zeros((40, 2)))
 

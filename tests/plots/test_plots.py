@@ -15,6 +15,11 @@ from diagatt.certainty.summary import Summary, coefficient
 WEIGHTS = np.array([[0.7, 0.1], [0.2, 0.1], [0.1, 0.8]])
 LINES = [coefficient("head 0", "x0", 2.0, 0.5), coefficient("head 0", "$x_1", -1.0, np.nan)]
 SUMMARY = Summary("t", {}, LINES, [])
+CONTEST = [
+    {"solver": "mixture", "what": "unit rows", "log_score": -0.5, "se": 0.0, "weight": 1.0},
+    {"solver": "uniform", "what": "unit rows", "log_score": -0.7, "se": 0.1, "weight": 0.0},
+    {"solver": "gradient", "what": "unit rows", "log_score": None, "se": None, "weight": 0.0},
+]
 BOXES = [(0, 0, 2, 2), (0, 2, 2, 2), (0, 4, 2, 2)]
 CALLS = {
     "attention": lambda ax: plots.attention(WEIGHTS, true_rows=[2], ax=ax),
@@ -26,6 +31,7 @@ CALLS = {
     "observed_predicted": lambda ax: plots.observed_predicted([1.0, 2], [1.0, 3], ax=ax),
     "calibration": lambda ax: plots.calibration([0, 1], [0.2, 0.9], ax=ax),
     "coefficients": lambda ax: plots.coefficients(SUMMARY, ax=ax),
+    "contest": lambda ax: plots.contest(CONTEST, ax=ax),
     "heads": lambda ax: plots.heads([WEIGHTS], ax=ax),
 }
 

@@ -32,7 +32,7 @@ OBJECTS = [
     Likelihood("low_rank", rank=1, tolerance=1e-3),
     Uniform(),
     Refined(Likelihood("tied"), Gradient(max_epochs=3)),
-    Auto([Uniform(), Gradient(rank=1)], judge="bic"),
+    Auto([Uniform(), Gradient(rank=1)], combine="best"),
 ]
 
 
@@ -119,10 +119,14 @@ def test_an_unknown_name_is_refused_with_the_known_ones():
 @pytest.mark.parametrize(
     ("name", "value", "written"),
     [
-        ("learning_rate", 0.1, r"solver=Gradient\(learning_rate=…\), with from diagatt.solvers"),
+        (
+            "learning_rate",
+            0.1,
+            r"solver=Gradient\(learning_rate=…\) or Mixture\(learning_rate=…\), with",
+        ),
         ("covariance", "tied", r"solver=Likelihood\(covariance=…\)"),
         ("rank", 2, r"solver=Likelihood\(rank=…\) or Gradient\(rank=…\)"),
-        ("judge", "bic", r"solver=Auto\(judge=…\)"),
+        ("combine", "best", r"solver=Auto\(combine=…\)"),
         ("then", None, r"solver=Refined\(then=…\)"),
     ],
 )

@@ -28,6 +28,7 @@ OF_SOLVERS = {
         "rank": (ADAM, 1),
         "temperature": (ADAM, 5.0),
         "score_ridge": (ADAM, 10.0),
+        "linear_ridge": (ADAM, 10.0),
         "value_bound": (ADAM, 0.1),
         "score_bound": (ADAM, 0.01),
         "optimizer": ({"max_epochs": 2}, "adam"),
@@ -67,8 +68,9 @@ OF_SOLVERS = {
         "then": ({}, SHORT),
     },
     Auto: {
-        "contestants": ({"judge": "bic"}, [Uniform(), SHORT]),
-        "judge": ({"contestants": [Uniform(), SHORT]}, "held_out"),
+        "contestants": ({"contestants": [Uniform()]}, [SHORT]),
+        "folds": ({"contestants": [Uniform(), SHORT]}, 3),
+        "combine": ({"contestants": [SHORT, Gradient(**ADAM, init_scale=0.2)]}, "best"),
     },
     Uniform: {},
 }
@@ -99,8 +101,9 @@ def solver_footprint(solver):
     X, y = ragged(n=60)
     fitted = solver.fit(problem_of(X, y), Model(1), seed=0)
     with torch.no_grad():
-        z = fitted.module(*X.to_torch())
-    texts = {"history": repr(fitted.history), "report": repr(fitted.report)}
+        z = fitted.predictor(*X.to_torch())
+    contest = [{k: v for k, v in line.items() if k != "seconds"} for line in fitted.contest]
+    texts = {"history": repr(fitted.history), "report": repr(fitted.report + contest)}
     return {"W": fitted.module.query_key.matrix().detach(), "z": z, **texts}
 
 

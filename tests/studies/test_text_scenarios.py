@@ -1,12 +1,13 @@
 """The studies of texts on a handful of texts whose rows say everything."""
 
+import copy
 import json
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from diagatt import RaggedRows
+from diagatt import PooledClassifier, RaggedRows
 from diagatt.studies import ResultStore, get_study, run_tasks, write_report
 from diagatt.studies import text_scenarios as scenarios
 from diagatt.studies.report import paired_table, top_located, word_table
@@ -50,8 +51,29 @@ def texts(monkeypatch):
     monkeypatch.setattr(scenarios, "_keywords", lambda path, layers: (data, train, test))
 
 
+@pytest.fixture(scope="module")
+def finished():
+    return {}
+
+
+@pytest.fixture
+def run_once(texts, finished, monkeypatch):
+    """Our fits take seconds: tests that ask for the same one share it."""
+
+    def remembered(run):
+        def run_or_recall(scenario, *task):
+            if (scenario, *task) not in finished:
+                finished[scenario, *task] = run(scenario, *task)
+            return copy.deepcopy(finished[scenario, *task])
+
+        return run_or_recall
+
+    for kind in (scenarios.UCI, scenarios.Keywords):
+        monkeypatch.setattr(kind, "run", remembered(kind.run))
+
+
 @pytest.mark.parametrize("method", ["pooled", "diagatt", "mdsp", "stdatt-1"])
-def test_every_kind_of_method_is_scored(texts, monkeypatch, method):
+def test_every_kind_of_method_is_scored(run_once, monkeypatch, method):
     if method == "mdsp":  # one that goes on to the end fits the responses it is shown
         make = scenarios.make_estimator
         monkeypatch.setattr(
@@ -69,7 +91,7 @@ def test_every_kind_of_method_is_scored(texts, monkeypatch, method):
         assert mean == pytest.approx(found[metric])
 
 
-def test_the_keyword_is_found_and_counted(texts):
+def test_the_keyword_is_found_and_counted(run_once):
     words = scenarios.UCI().run("diagatt", 0, 1.0)["details"]["words"]
     assert (words["1"][0][0], words["0"][0][0]) == ("good", "bad")
     assert scenarios.Keywords(original=False).run("diagatt", 0, 1.0)["crlr"] > 95
@@ -77,7 +99,7 @@ def test_the_keyword_is_found_and_counted(texts):
 
 @pytest.mark.parametrize("method", ["diagatt", "gated"])
 def test_keywords_beyond_the_longest_training_text_are_found(monkeypatch, method):
-    train, y, spans = embedded(160, 0)
+    train, y, spans = embedded(80, 0)
     test, y_test, spans_test = embedded(40, 1, fillers=(10, 12))
     data = SimpleNamespace(
         train=SimpleNamespace(y=y, spans=spans),
@@ -108,6 +130,7 @@ def test_our_default_and_joined_methods_take_the_rows_of_the_text_classifier(tex
     monkeypatch.setattr(
         scenarios, "uci_comments", lambda layers="auto": seen.append(layers) or (train, y)
     )
+    monkeypatch.setattr(scenarios, "_estimator", lambda *_: PooledClassifier())
     for method in ("diagatt", "pooled-joined", "pooled"):
         scenarios.UCI().run(method, 0, 1.0)
     assert seen[1::2] == ["joined", "joined", "auto"]  # the first call is for the texts
@@ -136,11 +159,11 @@ def test_without_the_original_lists_they_are_skipped_with_a_reason(
     assert "keywords is skipped: the original word lists are not here" in caplog.text
 
 
-def test_reports_show_words_splits_and_figure_2(texts, tmp_path, monkeypatch):
+def test_reports_show_words_splits_and_figure_2(run_once, tmp_path, monkeypatch):
     monkeypatch.delenv(scenarios.KEYWORD_LISTS, raising=False)
     store = ResultStore(tmp_path)
-    for name in ("uci", "keywords"):
-        run_tasks(get_study(name).tasks(2, ["pooled", "diagatt"]), store)
+    for name, replications in (("uci", 2), ("keywords", 1)):
+        run_tasks(get_study(name).tasks(replications, ["pooled", "diagatt"]), store)
         write_report(get_study(name), store, tmp_path)
     page = (tmp_path / "uci.md").read_text(encoding="utf-8")
     assert "| positive | 1 | good |" in page

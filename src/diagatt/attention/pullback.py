@@ -30,7 +30,7 @@ def pulled_back(module: DiagonalAttention, affine: AffineMap) -> DiagonalAttenti
         None,
         A @ value,
         intercept,
-        module.covariate.double(),
+        module.covariate.double().clone(),  # effects may change their units in place
         temperature=module.temperature,
         score_form=module.score_form.name,
         coupling=module.coupling,

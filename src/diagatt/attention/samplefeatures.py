@@ -17,13 +17,18 @@ from diagatt.segments import segment_max, segment_mean, segment_sum
 FEATURES = ("size", "mean", "sum", "max")
 
 
+def n_sample_features(kinds: Sequence[str], n_dimensions: int) -> int:
+    """Return how many features of samples there are for rows of so many dimensions."""
+    return sum(2 if kind == "size" else n_dimensions for kind in kinds)
+
+
 class SampleFeatures(nn.Module):
     """Chosen features of samples, each scaled to mean 0 and variance 1 over training samples.
 
     Attributes
     ----------
     kinds : tuple of {"size", "mean", "sum", "max"}
-        Logarithm of the count of rows; mean, sum and maximum of every feature of the rows.
+        Count of rows and its logarithm; mean, sum and maximum of every feature of the rows.
     shift, scale : tensors of shape (e,)
     """
 
@@ -55,8 +60,9 @@ class SampleFeatures(nn.Module):
 
 def _features(kinds: Sequence[str], values: Tensor, offsets: Tensor) -> Tensor:
     rows = values.double()
+    size = offsets.diff().double()[:, None]
     made = {
-        "size": lambda: offsets.diff().double().log()[:, None],
+        "size": lambda: torch.cat([size, size.log()], dim=1),
         "mean": lambda: segment_mean(rows, offsets),
         "sum": lambda: segment_sum(rows, offsets),
         "max": lambda: segment_max(rows, offsets),

@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import resource
 import signal
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -92,9 +93,10 @@ def _last_words(exitcode: int | None, limits: Limits) -> str:
 
 
 def _child(function: Callable[[], dict[str, Any]], limits: Limits, sender: Any) -> None:
-    silence = os.open(os.devnull, os.O_WRONLY)
-    for stream in (1, 2):  # rivals print
-        os.dup2(silence, stream)
+    silence = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  open until the end
+    sys.stdout = sys.stderr = silence  # rivals print, and so do the libraries below them
+    for stream in (1, 2):
+        os.dup2(silence.fileno(), stream)
     _limit(limits)
     try:
         with warnings.catch_warnings():

@@ -12,7 +12,7 @@ import numpy as np
 from diagatt.datasets.bags import Bags, load_bags
 from diagatt.ragged import RaggedRows
 
-__all__ = ["SETS", "BagSet", "get_set", "load_set", "read_bags"]
+__all__ = ["ASSUMPTIONS", "SETS", "BagSet", "get_set", "load_set", "read_bags"]
 
 ENDINGS = (".npz", ".parquet")
 
@@ -69,6 +69,12 @@ _LISTED = [
 #: The sets of the bench by name.
 SETS: dict[str, BagSet] = {listed.name: listed for listed in _LISTED}
 
+#: Unit tests of what a method assumes, see `diagatt.datasets.assumptions`; they are not ranked.
+ASSUMPTIONS: dict[str, BagSet] = {
+    name: BagSet(name, name, (("n", 400), ("seed", 0)), fixed=True)
+    for name in ("unit_presence", "unit_threshold", "unit_frequency")
+}
+
 
 def get_set(name: str) -> BagSet:
     """Return the set of this name, or the one that a file holds.
@@ -80,8 +86,8 @@ def get_set(name: str) -> BagSet:
     >>> get_set("folder/mine.npz").name
     'mine'
     """
-    if name in SETS:
-        return SETS[name]
+    if name in SETS | ASSUMPTIONS:
+        return (SETS | ASSUMPTIONS)[name]
     if Path(name).suffix in ENDINGS:
         return BagSet(Path(name).stem, name)
     raise ValueError(

@@ -58,8 +58,10 @@ def info(model: options.Model) -> None:
 
     fitted, columns = load_model(model)
     inner = getattr(fitted, "estimator_", fitted)
-    members = getattr(inner, "members_", [inner])
+    members = getattr(inner, "members_", ())
     blend = f" of {len(members)} members" if len(members) > 1 else ""
+    if not all(hasattr(member, "n_heads_") for member in members) or not members:
+        members = [inner]  # the members of a contest are no estimators of their own
 
     def joined(name: str) -> str:
         return ", ".join(dict.fromkeys(str(getattr(member, name, "–")) for member in members))

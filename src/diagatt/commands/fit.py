@@ -12,6 +12,8 @@ from diagatt.files import version
 
 # Whole numbers with more different values than this are a count, not classes.
 MAX_CLASSES = 20
+# Lines of the contest that are shown.
+MOST_LINES = 6
 
 
 def fit(
@@ -26,11 +28,11 @@ def fit(
         str, typer.Option(help="auto, gaussian, poisson, gamma, bernoulli or multinomial.")
     ] = "auto",
     heads: Annotated[str, typer.Option(help="Rows of interest per sample, or auto.")] = "1",
-    solver: Annotated[str, typer.Option(help="auto, likelihood or gradient.")] = "auto",
+    solver: Annotated[str, typer.Option(help="auto, likelihood, mixture or gradient.")] = "auto",
     split: Annotated[
         float, typer.Option(min=0.0, max=0.9, help="Share held out to see how good the model is.")
     ] = 0.0,
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")] = 0,
     memory: options.Memory = 1024,
     checkpoint: Annotated[
         Path | None,
@@ -101,12 +103,33 @@ def fit(
             if kind.in_passes:
                 model.set_params(checkpoint=None)
             save_model(model, output, inputs.columns)
+            _report(console, getattr(model, "estimator_", model))
             if kind.in_passes and version(state) != before:  # this fit wrote it
                 state.unlink()
             if held_out is not None:
                 said = ", ".join(f"{name} {x:.4f}" for name, x in scores(model, held_out).items())
                 console.print(f"on {len(held_out)} samples held out: {said}")
             console.print(f"wrote {output}")
+
+
+def _report(console: Any, model: Any) -> None:
+    """Say who competed for the fit and whether a row of interest was found."""
+    lines = [line for line in getattr(model, "contest_", ()) if line["log_score"] is not None]
+    if not lines:
+        return
+    from rich.table import Table
+
+    score = next(name for name in ("auc", "accuracy", "r2") if name in lines[0])
+    table = Table("out of fold", "", "log score", score.upper(), "weight", box=None)
+    kept = [line for line in lines if line["weight"] > 0][:MOST_LINES]
+    other = next((line for line in lines if line not in kept and line["solver"] == "uniform"), None)
+    for line in [*kept, *([other] if other else [])]:
+        numbers = f"{line['log_score']:.3f}", f"{line[score]:.3f}", f"{line['weight']:.2f}"
+        table.add_row(line["solver"], line["what"], *numbers)
+    console.print(table)
+    console.print(f"{len(model.contest_)} ways to fit were compared.")
+    if model.has_row_of_interest_ is False:
+        console.print("No row of interest was found: do not read located rows as an answer.")
 
 
 def _heads(heads: str) -> int | str:

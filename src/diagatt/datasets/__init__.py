@@ -1,6 +1,7 @@
 """Data sets for trying the library: real ones (by path, download or package) and made-up ones."""
 
 from diagatt.datasets import (  # noqa: F401  they register their bags
+    assumptions,
     cells,
     comments,
     drawn,

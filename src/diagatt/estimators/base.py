@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from copy import copy
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,10 +13,15 @@ import torch
 from sklearn.base import BaseEstimator
 
 from diagatt import attributes, coerce, names, parameters
+from diagatt.arrays import InputError
 from diagatt.families import Family, check_response
 from diagatt.persistence import SavedToFile
 from diagatt.ragged import RaggedRows
+from diagatt.solvers.glm import DivergedError
 from diagatt.solvers.problem import Samples
+
+# How numbers that are too large or too small end a fit.
+BREAKDOWNS = (ArithmeticError, np.linalg.LinAlgError, torch.linalg.LinAlgError)  # type: ignore[attr-defined]
 
 
 class RowsEstimator(SavedToFile, BaseEstimator, ABC):
@@ -89,27 +95,41 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         """
         return self._fit(X, y, sample_weight)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> Self:
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None, **beside: Any
+    ) -> Self:
         """Check the parameters, read the data as a problem, solve it, and keep the result.
 
         All of this happens to a copy, so that a fit that fails leaves the estimator as it was.
         """
         parameters.check(self)
         fitted = copy(self)
-        problem = fitted._problem(X, y, sample_weight, covariates)
-        fitted._fit_problem(problem)
+        problem = fitted._problem(X, y, sample_weight, covariates, **beside)
+        try:
+            fitted._fit_problem(problem)
+            attributes.refuse_nonfinite(fitted)
+        except BREAKDOWNS as error:
+            raise DivergedError(
+                f"the fit of {type(self).__name__} broke down ({error}): rows, responses, "
+                "covariates or weights are too large, too small or too much alike; scale them."
+            ) from error
         self.__dict__ = fitted.__dict__
         return self
 
-    def _problem(self, X: Any, y: Any, sample_weight: Any, covariates: Any) -> Any:
+    def _problem(
+        self, X: Any, y: Any, sample_weight: Any, covariates: Any, groups: Any = None
+    ) -> Any:
         """Read the data and return them as a problem, without samples of weight 0."""
         rows = self._validate_rows(X, reset=True)
         weights = coerce.weights(sample_weight, len(rows))
         response = self._read_response(y, weights)
         self._check_rows(rows)
+        coerce.refuse_huge(rows)
         problem = self._tensors(
             rows, response, weights, self._note_covariates(covariates, len(rows))
         )
+        if groups is not None:
+            problem = replace(problem, groups=torch.as_tensor(coerce.groups(groups, len(rows))))
         check_response(problem.family, problem.y)
         counted = torch.nonzero(problem.weights)[:, 0]
         return problem if len(counted) == len(rows) else problem.take(counted)
@@ -120,6 +140,12 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         family, n_outputs = self._fitted_family()
         values, offsets = rows.to_torch(self.device, self._torch_dtype(rows.dtype))
         response, w, Z = (torch.as_tensor(a).to(values) for a in (y, weights, covariates))
+        for name, given in (("y", response), ("covariates", Z)):
+            if not bool(torch.isfinite(given).all()):  # the numbers themselves were
+                raise InputError(
+                    f"{name} holds numbers that are too large for {values.dtype}: scale them, or "
+                    "pass float64 rows."
+                )
         return Samples(family, values, offsets, response, w, Z, n_outputs)
 
     def _torch_dtype(self, own: np.dtype) -> torch.dtype:

@@ -14,10 +14,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from diagatt import attributes
+from diagatt import attributes, coerce
 from diagatt.estimators.base import RowsEstimator
 from diagatt.localization import top_rows, top_rows_of_heads
 from diagatt.parameters import Rule, at_least, count, either, one_of, several, values_to_try
+from diagatt.ragged import RaggedRows
 from diagatt.selection import select
 from diagatt.solvers.gradient.train import OPTIMIZERS, Training
 from diagatt.solvers.problem import Samples
@@ -138,7 +139,10 @@ class Competitor(RowsEstimator):
     def _linear_predictor(self, X: Any, covariates: Any = None) -> np.ndarray:
         values, offsets = self._packed(X)
         self._covariates(covariates, len(offsets) - 1)  # refuses any
-        return self._predictor(values, offsets).cpu().numpy()
+        z = self._predictor(values, offsets)
+        if not bool(torch.isfinite(z).all()):  # the rows are: see `_looks_at_every_entry`
+            coerce.refuse_overflow(RaggedRows(values.cpu(), offsets.cpu()))
+        return z.cpu().numpy()
 
     @torch.no_grad()
     def locate(self, X: Any) -> np.ndarray:

@@ -30,9 +30,9 @@ class DiagAttRegressor(Regression, _DiagAtt):
         How the model is fitted; `diagatt.solvers` has the objects with their parameters, for
         example ``Gradient(rank=2)``. "gradient" minimizes the empirical risk of equation (obj).
         "likelihood" fits the same model by maximum likelihood, taking active and background rows
-        as Gaussian. "mixture" maximizes the likelihood of the response of the active row, whatever
-        rows look like, and predicts the mean over rows. "auto" lets likelihood, gradient and
-        uniform attention compete and refits the winner.
+        as Gaussian. "mixture" maximizes the likelihood of the responses and assumes nothing about
+        rows. "auto" brings rows to common scales, compares these and uniform attention out of
+        fold, and blends what deserves weight (`diagatt.solvers.Auto`).
     family : {"auto", "gaussian", "poisson", "gamma"}
         Response distribution; "auto" is gaussian. Poisson and gamma have a log link.
     score_form : {"quadratic", "affine", "contextual"}
@@ -73,12 +73,21 @@ class DiagAttRegressor(Regression, _DiagAtt):
     n_heads_, n_restarts_, n_features_in_, n_iter_ : int
     history_ : list of lists of dicts
         Loss of every epoch of every restart.
+    report_ : ContestReport
+        Ways to fit that "auto" compared, with their scores out of fold and weights; print it.
+    has_row_of_interest_ : bool or None
+        Whether attention helped: out of fold for "auto", else whether it is uneven. None for
+        one-row samples.
+    members_ : list
+        Fits that "auto" blends; empty for other solvers. `query_key_`, `value_`, `intercept_` and
+        `summary` then describe the best one whose rows are an affine map of the original ones.
     selection_ : list of dicts
-        Report of the contests: counts of heads, solvers, starts of the likelihood solver.
+        Counts of heads that were compared, and starts of the likelihood solver.
     readout_ : {"pooled", "mixture"}
         Whether predictions are those of the pooled row or means over rows (mixture solver).
     solver_ : str
-        Name of the solver, of a contest that of the winner; "glm" for one-row samples.
+        Name of the solver; of a contest, that of the fit which is described; "glm" for one-row
+        samples.
     criteria_ : list of dicts
         Log-likelihood, AIC and BIC by count of heads.
     value_se_ : array or None

@@ -141,7 +141,14 @@ class _DiagAtt(DiagonalReading):
     def _estimator_type_name(cls) -> str:
         raise NotImplementedError
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, covariates: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        covariates: Any = None,
+        groups: Any = None,
+    ) -> Self:
         """Fit to samples and their responses or classes.
 
         Parameters
@@ -155,13 +162,18 @@ class _DiagAtt(DiagonalReading):
         sample_weight : array of shape (n,), optional
         covariates : array of shape (n, q), optional
             Shared covariates z whose effect is added to the predictor.
+        groups : array of shape (n,), optional
+            Patients, sites, scaffolds: samples of one group are held out together when ways to fit
+            are compared (``solver="auto"``).
         """
-        return self._fit(X, y, sample_weight, covariates)
+        return self._fit(X, y, sample_weight, covariates, groups=groups)
 
-    def _problem(self, X: Any, y: Any, sample_weight: Any, covariates: Any) -> Problem:
+    def _problem(
+        self, X: Any, y: Any, sample_weight: Any, covariates: Any, groups: Any = None
+    ) -> Problem:
         if not isinstance(X, RowStore):
-            return super()._problem(X, y, sample_weight, covariates)
-        check_given(X, y=y, sample_weight=sample_weight, covariates=covariates)
+            return super()._problem(X, y, sample_weight, covariates, groups)
+        check_given(X, y=y, sample_weight=sample_weight, covariates=covariates, groups=groups)
         encode = self._stored_encoder(X)
         if is_small(X):
             whole = X.take(np.arange(len(X)))

@@ -331,8 +331,12 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
                 for prefix, member in zip(prefixes, stored, strict=True)
             ]
             sizes = (model.n_features_in_, model.n_covariates_, model._fitted_family()[1])
+            how = {"n_heads": model.n_heads_, "score_form": model.score_form_}
             for member in model.members_:
-                member.check(*sizes, n_heads=model.n_heads_, score_form=model.score_form_)
+                member.check(*sizes, model.value_.dtype, **how)
+            total = sum(member.weight for member in model.members_)
+            if model.members_ and abs(total - 1) > 1e-6:
+                raise ValueError(f"the weights of its members sum to {total:g}, not to 1")
         except attributes.NONSENSE as error:
             raise refusal(path, cls.__name__, error) from error
         return model
@@ -371,9 +375,11 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
 
 
 def _refuse_nonfinite(found: Tensor, rows: RaggedRows) -> None:
-    """Search the rows for NaN and infinity if what was computed from them is not finite."""
+    """Refuse rows with NaN, infinity or too large entries if what came of them is not finite."""
     if not bool(torch.isfinite(found.sum())):
         coerce.refuse_nonfinite(rows)
+        if not bool(torch.isfinite(found).all()):
+            coerce.refuse_overflow(rows)
 
 
 def _per_sample(packed: torch.Tensor, rows: RaggedRows) -> list[np.ndarray]:

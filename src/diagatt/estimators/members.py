@@ -12,10 +12,10 @@ import torch
 from diagatt.attention.blend import Blend, Member
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.mixture import READOUTS
-from diagatt.attention.samplefeatures import FEATURES, SampleFeatures
+from diagatt.attention.samplefeatures import FEATURES, SampleFeatures, n_sample_features
 from diagatt.families import Family
 from diagatt.parameters import shown
-from diagatt.rowmaps import ROW_MAPS
+from diagatt.rowmaps import ROW_MAPS, Given, Ranks, Scaled
 from diagatt.scores import get_score_form
 
 # Arrays of a row map; the last three only some have.
@@ -24,7 +24,7 @@ _OF_FEATURES = ("feature_shift", "feature_scale")
 _OF_ATTENTION = ("query", "value", "intercept", "covariate")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StoredMember:
     """One member of a blend.
 
@@ -64,6 +64,14 @@ class StoredMember:
         words = (member.rows.name, attention.readout, member.features.kinds)
         return cls(*words, member.weight, member.vote, arrays)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StoredMember) or self.to_document() != other.to_document():
+            return False
+        same = self.arrays.keys() == other.arrays.keys()
+        return same and all(np.array_equal(a, other.arrays[k]) for k, a in self.arrays.items())
+
+    __hash__ = None  # type: ignore[assignment]
+
     def member(self, n_features: int, family: Family, **how: Any) -> Member:
         """Put the member together; `how` says what all attentions of the blend have in common."""
         arrays = {name: torch.from_numpy(array) for name, array in self.arrays.items()}
@@ -102,17 +110,24 @@ class StoredMember:
                 raise ValueError(f"a member has the {name} {shown(share)}, which is no share")
         return cls(rows, readout, tuple(features), document["weight"], document["vote"], {**arrays})
 
-    def check(self, n_features: int, n_covariates: int, n_outputs: int, **how: Any) -> None:
+    def check(
+        self, n_features: int, n_covariates: int, n_outputs: int, dtype: np.dtype, **how: Any
+    ) -> None:
         """Refuse arrays whose types, shapes or entries do not fit together."""
         required = {*_OF_ROWS[:3], *_OF_FEATURES, *_OF_ATTENTION}
+        required |= {"knots"} if self.rows == Ranks.name else set()
+        subspace = set() if self.rows in (Given.name, Scaled.name) else {"centre", "directions"}
         found = set(self.arrays)
-        wrong = sorted((required - found) | (found - required - set(_OF_ROWS)))
+        wrong = sorted((required - found) | (found - required - subspace))
         if wrong:
             raise ValueError(f"a member of its blend lacks or has the array {shown(wrong[0])}")
         for name, array in self.arrays.items():
-            kind = "i" if name == "columns" else "f"
-            if array.dtype.kind != kind or not np.isfinite(array).all():
-                raise ValueError(f"the array {name} of a member is no array of finite numbers")
+            wanted = dtype if name in _OF_ATTENTION else np.dtype(np.float64)
+            wanted = np.dtype(np.int64) if name == "columns" else wanted
+            if array.dtype != wanted or not np.isfinite(array).all():
+                raise ValueError(
+                    f"the array {name} of a member is no array of finite numbers of type {wanted}"
+                )
         expected = self._shapes(n_features, n_covariates, n_outputs, **how)
         for name, shape in expected.items():
             if self.arrays[name].shape != shape:
@@ -120,8 +135,13 @@ class StoredMember:
                     f"{name} of a member must have the shape {shape}, got {self.arrays[name].shape}"
                 )
         columns = self.arrays["columns"]
-        if not ((columns >= 0) & (columns < n_features)).all() or (self.arrays["scale"] <= 0).any():
-            raise ValueError("the row map of a member names columns or scales that cannot be")
+        if (
+            not ((columns >= 0) & (columns < n_features)).all()
+            or (self.rows == Given.name and not np.array_equal(columns, np.arange(n_features)))
+            or any((self.arrays[name] <= 0).any() for name in ("scale", "feature_scale"))
+            or 0 in (self.arrays["value"].shape[1], self.arrays.get("knots", columns).size)
+        ):
+            raise ValueError("a member has columns, knots or scales that cannot be")
 
     def _shapes(
         self, d: int, q: int, K: int, n_heads: int, score_form: str
@@ -135,7 +155,7 @@ class StoredMember:
         if "directions" in self.arrays or "centre" in self.arrays:
             mapped = self.arrays["directions"].shape[-1]
             shapes |= {"centre": (width,), "directions": (width, mapped)}
-        beside = sum(1 if feature == "size" else mapped for feature in self.features)
+        beside = n_sample_features(self.features, mapped)
         D = get_score_form(score_form).side(mapped)
         return {
             **shapes,

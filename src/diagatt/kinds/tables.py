@@ -74,7 +74,14 @@ class Table:
 
     def responses(self, name: str | None) -> np.ndarray | None:
         """Return the responses, (n,); None if the column is not named or not there."""
-        return np.asarray(self.values(name)) if name in self.names else None
+        if name is None or name not in self.names:
+            return None
+        if pa.types.is_temporal(self.column(name).type):
+            raise ValueError(
+                f"{self.name}: the responses {name!r} are dates or durations; write numbers, such "
+                "as days since the first, or classes."
+            )
+        return np.asarray(self.values(name))
 
     def numbers(self, names: Sequence[str]) -> np.ndarray | None:
         """Return covariates, (n, q); None without names."""

@@ -8,7 +8,7 @@
 """
 
 from diagatt.plots.attention import attention, heads, scores, top_rows
-from diagatt.plots.fit import calibration, coefficients, history, observed_predicted
+from diagatt.plots.fit import calibration, coefficients, contest, history, observed_predicted
 from diagatt.plots.patches import patches
 from diagatt.plots.words import words
 
@@ -16,6 +16,7 @@ __all__ = [
     "attention",
     "calibration",
     "coefficients",
+    "contest",
     "heads",
     "history",
     "observed_predicted",

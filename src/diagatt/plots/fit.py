@@ -99,6 +99,52 @@ def coefficients(
     return tidy(ax, xlabel=f"estimate, {100 * level:g} % interval" if has_interval else "estimate")
 
 
+def contest(report: Sequence[dict], *, most: int = 20, ax: Axes | None = None) -> Axes:
+    """Draw who competed for a fit: mean log score out of fold, with the error of the gap.
+
+    Members of the final model are filled; their weight stands beside them.
+
+    Parameters
+    ----------
+    report : sequence of dicts
+        Such as ``model.report_``.
+    most : int
+        Contestants that are drawn at most, best first.
+    ax : matplotlib Axes, optional
+
+    Examples
+    --------
+    >>> line = {"solver": "uniform", "what": "unit rows", "log_score": -1.0, "se": 0.0, "weight": 1}
+    >>> contest([line]).get_xlabel()
+    'log score out of fold'
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    lines = [line for line in report if line["log_score"] is not None][:most]
+    if not lines:
+        raise ValueError("the report is empty: only solver='auto' compares ways to fit.")
+    ax = axes_or_new(ax, (7.0, 0.8 + 0.26 * len(lines)))
+    for k, line in enumerate(lines):
+        kept = line["weight"] > 0
+        fill = COLOURS[0] if kept else "none"
+        ax.errorbar(line["log_score"], k, xerr=line["se"], color=COLOURS[0], lw=1, capsize=2)
+        ax.plot(line["log_score"], k, "o", color=COLOURS[0], mfc=fill, ms=6)
+        if kept:
+            ax.annotate(
+                f"{line['weight']:.2f}",
+                (line["log_score"], k),
+                xytext=(0, 5),
+                textcoords="offset points",
+                ha="center",
+                fontsize=7,
+            )
+    names = [f"{line['solver']}: {line['what']}" for line in lines]
+    ax.set_yticks(range(len(lines)), names, fontsize=8)
+    ax.xaxis.set_major_locator(MaxNLocator(5))
+    ax.invert_yaxis()
+    return tidy(ax, xlabel="log score out of fold", ylabel="")
+
+
 def observed_predicted(
     y: Any, prediction: Any, *, found: Any = None, ax: Axes | None = None
 ) -> Axes:

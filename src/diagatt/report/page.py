@@ -138,6 +138,8 @@ def model_facts(model: Any, samples: Samples) -> list[tuple[str, str]]:
     heads = _count(samples.weights.shape[1], "head")
     restarts = getattr(model, "n_restarts_", 1)
     facts += [("heads", heads if restarts == 1 else f"{heads}, {restarts} restarts averaged")]
+    if getattr(model, "has_row_of_interest_", None) is False:
+        facts += [("row of interest", "none found: do not read the located rows as an answer")]
     if getattr(model, "unevenness_", None):
         facts += [("attention (0: even, 1: one row)", f"{np.mean(model.unevenness_):.2f}")]
     lengths = np.diff(samples.offsets)

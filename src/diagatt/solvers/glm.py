@@ -23,7 +23,7 @@ OVERFLOW = (
 )
 
 
-class DivergedError(RuntimeError):
+class DivergedError(RuntimeError, ValueError):
     """The loss is no longer a finite number."""
 
 

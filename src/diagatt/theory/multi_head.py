@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -137,7 +137,7 @@ def multi_head_envelope_separators(
     return _separate_heads(
         classes,
         symmetric(covariance_envelope, "covariance_envelope"),
-        [np.asarray(mean, dtype=np.float64) for mean in background_means],
+        np.reshape(np.asarray(background_means, dtype=np.float64), (-1, classes[0].n_features)),
         tau=tau,
         d_star=d_star,
         theorem="S2.2: multi-head construction, heterogeneous backgrounds",
@@ -202,7 +202,7 @@ def multi_head_subspace_separators(
 def _separate_heads(
     classes: Sequence[Moments],
     covariance: np.ndarray,
-    background_means: Sequence[np.ndarray],
+    background_means: Iterable[np.ndarray],
     bases: Sequence[np.ndarray | None] | None = None,
     **settings: Any,
 ) -> MultiHeadSeparation:

@@ -1,4 +1,5 @@
 import logging
+import os
 import sqlite3
 import subprocess
 import sys
@@ -206,18 +207,30 @@ def test_a_damaged_text_is_embedded_anew(tiny_bert, tmp_path, caplog, column):
         caplog.clear()
 
 
+FOUR_AT_ONCE = """
+import os, sys
+from diagatt.text import TextRows
+_, model, cache = sys.argv
+TextRows(model, layers=2).transform(["a"])  # loads what all four need
+children = []
+for k in range(4):
+    children.append(os.fork())
+    if children[-1] == 0:
+        rows = TextRows(model, layers=2, cache=cache)
+        for _ in range(3):
+            rows.transform([f"a{i}" for i in range(10 * k, 10 * k + 30)])
+        os._exit(0)
+sys.exit(any([os.waitpid(child, 0)[1] for child in children]))
+"""
+
+
 def test_processes_share_the_cache(tiny_bert, tmp_path):
     """Four processes embed overlapping texts at once; all of them end with what is right."""
-    code = (
-        "import sys; from diagatt.text import TextRows\n"
-        f"rows = TextRows({tiny_bert!r}, layers=2, cache={str(tmp_path)!r})\n"
-        "k = int(sys.argv[1])\n"
-        "for _ in range(3): rows.transform([f'a{i}' for i in range(10 * k, 10 * k + 30)])"
-    )
-    line = [sys.executable, "-c", code]
-    jobs = [subprocess.Popen([*line, str(k)], stderr=subprocess.PIPE) for k in range(4)]
-    for job in jobs:
-        assert job.wait(300) == 0, job.stderr.read()
+    # A process with several threads must not be forked.
+    alone = {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+    line = [sys.executable, "-c", FOUR_AT_ONCE, tiny_bert, str(tmp_path)]
+    done = subprocess.run(line, env=alone, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
     assert stored(tmp_path) == 60
     texts = [f"a{i}" for i in range(60)]
     cached = TextRows(tiny_bert, layers=2, cache=tmp_path).transform(texts)

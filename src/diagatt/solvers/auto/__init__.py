@@ -23,13 +23,16 @@ from diagatt.solvers.auto.contestants import (
     likelihood_contestant,
     solver_contestants,
     uniform_contestants,
+    wide_contestants,
 )
 from diagatt.solvers.auto.folds import content_folds
+from diagatt.solvers.auto.many import score_width
 from diagatt.solvers.auto.refit import refit
 from diagatt.solvers.auto.report import report_lines
 from diagatt.solvers.auto.units import ResponseUnits
 from diagatt.solvers.base import Fitted, Model, Solver, agreed
 from diagatt.solvers.checkpoint import Checkpoint
+from diagatt.solvers.glm import OVERFLOW, DivergedError
 from diagatt.solvers.problem import Problem, Samples
 
 __all__ = ["Auto"]
@@ -38,7 +41,9 @@ logger = logging.getLogger(__name__)
 
 # The contest takes at most the first count of samples, and as many as have about so many rows, but
 # never fewer than the last count.
-ALL_SAMPLES, CONTEST_ROWS, LEAST_SAMPLES = 2000, 50_000, 500
+ALL_SAMPLES, CONTEST_ROWS, LEAST_SAMPLES = 2000, 30_000, 300
+# Rows times features of scores from which fewer ways to fit compete.
+LARGE_CONTEST = 30_000_000
 # Standard errors by which features of whole samples must help to be used beside attention.
 CLEAR_GAIN = 2.0
 # Rows times squared features up to which the contest computes in float64.
@@ -116,6 +121,8 @@ class Auto(Solver):
         units = ResponseUnits.of(problem)
         scaled = units.scaled(problem)
         part = _contest_part(scaled, seed)
+        if not bool(torch.isfinite(part.values.double().square().sum())):
+            raise DivergedError(OVERFLOW)
         groups = None if part.groups is None else part.groups.cpu().numpy()
         folds = content_folds(part, self.folds, seed, groups)
         with progress_bar("Contest", None, verbose) as advance:
@@ -142,15 +149,22 @@ class Auto(Solver):
         maps = distinct_maps(part.values, spread(part.weights, part.offsets))
         contest.enter(c for rows in maps for c in uniform_contestants(rows))
         extra = _helpful_features(contest)
-        attending = [c for rows in maps for c in attention_contestants(rows, family)]
+        width = score_width(min(part.n_features, MOST_DIMENSIONS))
+        coarse = part.n_rows * width > LARGE_CONTEST
+        if coarse:
+            maps = [rows for rows in maps if rows != "squares"]
+        attending = [c for rows in maps for c in attention_contestants(rows, family, (), coarse)]
         if extra is not None:
-            attending += attention_contestants(extra.rows, family, extra.features)
+            attending += attention_contestants(extra.rows, family, extra.features, coarse)
+        if part.n_features > MOST_DIMENSIONS:
+            attending += wide_contestants(family)
         contest.enter([*attending, likelihood_contestant()])
 
     def _verdict(self, contest: Contest, problem: Problem) -> Verdict:
         verdict = judge(contest, contest.entries)
         if self.combine == "best":
-            best = contest.entries.index(contest.leader(contest.entries))
+            leader = contest.leader(contest.entries, score="mean_score")
+            best = contest.entries.index(leader)
             alone = [float(k == best) for k in range(len(contest.entries))]
             verdict = replace(verdict, weights=alone, votes=alone)
         both = torch.tensor([verdict.weights, verdict.votes], dtype=torch.float64)
@@ -159,15 +173,17 @@ class Auto(Solver):
 
 
 def _helpful_features(contest: Contest) -> Contestant | None:
-    """Let features of whole samples compete on the best map; return who gains clearly by them."""
+    """Let features of whole samples compete on the best maps; return who gains clearly by them."""
     plain = contest.leader(contest.entries)
+    affine = contest.leader([e for e in contest.entries if e.contestant.is_affine])
     lengths = contest.samples.offsets.diff()
     sizes_vary = bool((lengths != lengths[0]).any())
     tried = [
         contestant
+        for rows in dict.fromkeys([plain.contestant.rows, affine.contestant.rows])
         for features in SAMPLE_FEATURES
         if sizes_vary or features == ("max",)  # sums are means otherwise
-        for contestant in uniform_contestants(plain.contestant.rows, features)
+        for contestant in uniform_contestants(rows, features)
     ]
     best = contest.leader(contest.enter(tried))
     gain, error = contest.gap(best, plain)

@@ -1,8 +1,9 @@
 r"""Weights of contestants, from their out-of-fold log scores.
 
 Within the fits with attention, and within those without, weights are :math:`∝ e^{-nΔ/t}` with the
-gap Δ of the mean log score to the best. The two groups are mixed by one α that minimizes the loss
-of the blended out-of-fold means.
+gap Δ of the mean score to the best. Predictions are means, so that their weights come from the
+scores of means; votes about rows come from the log scores of responses. The two groups are mixed by
+one α that minimizes the loss of the blended out-of-fold means.
 """
 
 from __future__ import annotations
@@ -50,26 +51,43 @@ class Verdict:
 
 def judge(contest: Contest, entries: Sequence[Entry]) -> Verdict:
     """Return weights and votes of all entries; those that were dropped have none."""
-    shares = [0.0] * len(entries)
+    shares = _shares(contest, entries, "mean_score")
     means: dict[bool, Tensor] = {}
-    for attends, temperature in ((False, UNIFORM_TEMPERATURE), (True, ATTENTION_TEMPERATURE)):
-        group = [k for k, e in enumerate(entries) if e.is_alive and e.contestant.attends is attends]
-        if not group:
-            continue
-        scores = [contest.mean(entries[k].log_score) for k in group]
-        total = contest.samples.total_weight
-        raw = [math.exp(-total * (max(scores) - score) / temperature) for score in scores]
-        for k, weight in zip(group, raw, strict=True):
-            shares[k] = weight / sum(raw)
-        responses = [shares[k] * _mean_response(contest, entries[k]) for k in group]
-        means[attends] = torch.stack(responses).sum(dim=0)
+    for attends in (False, True):
+        parts = [
+            share * _mean_response(contest, entry)
+            for share, entry in zip(shares, entries, strict=True)
+            if share > 0 and entry.contestant.attends is attends
+        ]
+        if parts:
+            means[attends] = torch.stack(parts).sum(dim=0)
     alpha, t = _mixing_weight(contest, means)
-    votes = [s if e.contestant.attends else 0.0 for s, e in zip(shares, entries, strict=True)]
     weights = [
         share * (alpha if entry.contestant.attends else 1 - alpha)
         for share, entry in zip(shares, entries, strict=True)
     ]
+    votes = [
+        share if entry.contestant.attends else 0.0
+        for share, entry in zip(_shares(contest, entries, "log_score"), entries, strict=True)
+    ]
     return Verdict(_trimmed(weights), _trimmed(votes), t)
+
+
+def _shares(contest: Contest, entries: Sequence[Entry], score: str) -> list[float]:
+    """Return shares that sum to one within the group with attention and within the other."""
+    shares = [0.0] * len(entries)
+    total = contest.samples.total_weight
+    for attends, temperature in ((False, UNIFORM_TEMPERATURE), (True, ATTENTION_TEMPERATURE)):
+        group = {
+            k: contest.mean(getattr(entry, score))
+            for k, entry in enumerate(entries)
+            if entry.is_alive and entry.contestant.attends is attends
+        }
+        best = max(group.values(), default=0.0)
+        raw = {k: math.exp(-total * (best - mean) / temperature) for k, mean in group.items()}
+        for k, weight in raw.items():
+            shares[k] = weight / sum(raw.values())
+    return shares
 
 
 def _mixing_weight(contest: Contest, means: dict[bool, Tensor]) -> tuple[float, float]:

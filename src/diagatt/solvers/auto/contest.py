@@ -2,11 +2,15 @@
 
 The log score of a held-out sample is log p(y | X): for the loss of the pooled row the family's
 density with the dispersion of held-out residuals, for mixtures over rows log Σ κ p. It puts all
-contestants on one scale. Contestants that fall behind are dropped after the first folds.
+contestants on one scale. What is averaged in the end are means, so these have a score of their own:
+the family's density around the predicted mean. For classes the two are the same. Contestants that
+fall behind in both are dropped after the first folds.
 """
 
 from __future__ import annotations
 
+import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,11 +27,18 @@ from diagatt.segments import spread
 from diagatt.solvers.auto.contestants import LINEAR, Contestant
 from diagatt.solvers.auto.many import ManyFits, SharedRows
 from diagatt.solvers.base import Fitted, Model
+from diagatt.solvers.glm import DivergedError
 from diagatt.solvers.problem import Problem, Samples
+
+logger = logging.getLogger(__name__)
 
 # Standard errors behind the best that a contestant may be after one fold and after two; a solver
 # that fits on its own costs more and must be nearer.
 AFTER_ONE, AFTER_TWO, AFTER_ONE_ALONE = 3.0, 2.0, 1.0
+# Ways in which arithmetic fails on data that a contestant is not made for.
+BREAKDOWNS = (DivergedError, torch.linalg.LinAlgError)
+# Scores of held-out samples: of responses, and of their means alone.
+SCORES = ("log_score", "mean_score")
 
 
 @dataclass
@@ -37,6 +48,7 @@ class Entry:
     contestant: Contestant
     z: Tensor  # (n, K), NaN where it was not asked
     log_score: Tensor  # (n,)
+    mean_score: Tensor  # (n,)
     seconds: float = 0.0
     is_alive: bool = True
     has_density: bool = False  # of its own: the mixture over rows
@@ -59,8 +71,7 @@ class Prepared:
         values = self.rows(samples.values)
         beside = self.features(values, samples.offsets)
         covariates = torch.cat([samples.covariates, beside], dim=1)
-        changed = replace(samples, values=values, covariates=covariates)
-        return changed.to(self.samples.dtype)
+        return replace(samples, values=values, covariates=covariates)
 
 
 class Preparation:
@@ -128,8 +139,9 @@ class Contest:
     def enter(self, contestants: Iterable[Contestant]) -> list[Entry]:
         """Let contestants run on all folds, dropping those that fall behind."""
         like, n, K = self.samples.y, self.samples.n_samples, self.samples.n_outputs
+        unknown = torch.full((n,), torch.nan).to(like)
         new = [
-            Entry(c, torch.full((n, K), torch.nan).to(like), torch.full((n,), torch.nan).to(like))
+            Entry(c, unknown[:, None].repeat(1, K), unknown.clone(), unknown.clone())
             for c in contestants
         ]
         self.entries += new
@@ -142,7 +154,12 @@ class Contest:
                 continue
             for batch in self._batches(new):
                 began = time.process_time()
-                self._run(batch, folds)
+                try:
+                    self._run(batch, folds)
+                except BREAKDOWNS as error:  # a contestant that breaks down does not win
+                    logger.info("%s breaks down: %s", batch[0].contestant.label, error)
+                    self._give_up(batch, error)
+                    continue
                 share = (time.process_time() - began) / len(batch)
                 for entry in batch:
                     entry.seconds += share
@@ -152,6 +169,13 @@ class Contest:
             if max(folds) < self.n_folds - 1:
                 self._drop(new, seen, stage)
         return new
+
+    def _give_up(self, batch: list[Entry], error: Exception) -> None:
+        """Drop a batch that broke down; if nobody else is left, that is the answer."""
+        for entry in batch:
+            entry.is_alive = False
+        if not any(entry.is_alive for entry in self.entries):
+            raise error
 
     def _batches(self, entries: Sequence[Entry]) -> list[list[Entry]]:
         """Return alive entries by what can be fitted together."""
@@ -183,33 +207,46 @@ class Contest:
                     entry.log_score[held_out[fold]] = density.to(entry.log_score)
 
     def _score(self, entries: Sequence[Entry], seen: Tensor) -> None:
-        """Give pooled fits the log score of the family, with the dispersion out of fold."""
+        """Score predicted means by the family's density, with the dispersion out of fold."""
         family, y, w = self.samples.family, self.samples.y[seen], self.samples.weights[seen]
         for entry in entries:
-            if entry.is_alive and not entry.has_density:
+            if entry.is_alive:
                 z, phi = entry.z[seen], 1.0
                 if family.has_dispersion:
                     units = family.unit_dispersion(y, z)
                     phi = max(float((w * units).sum() / w.sum()), 1e-12)
-                entry.log_score[seen] = family.log_density(y, z, phi)
+                entry.mean_score[seen] = family.log_density(y, z, phi)
+                if not entry.has_density:
+                    entry.log_score[seen] = entry.mean_score[seen]
 
     def _drop(self, entries: Sequence[Entry], seen: Tensor, stage: int) -> None:
         """Drop who is far behind, but keep one fit with attention and one without."""
-        best = self.leader(self.entries, seen)
-        for attends in (False, True):
-            group = [e for e in entries if e.is_alive and e.contestant.attends is attends]
-            leader = self.leader(group, seen) if group else None
-            for entry in group:
-                gap, error = self.gap(best, entry, seen)
-                limit = AFTER_TWO if stage else AFTER_ONE
-                if entry.contestant.solver is not None and not stage:
-                    limit = AFTER_ONE_ALONE
-                entry.is_alive = entry is leader or gap <= limit * error
+        kept: set[int] = set()
+        for score in SCORES:
+            best = self.leader(self.entries, seen, score)
+            for attends in (False, True):
+                group = [e for e in entries if e.is_alive and e.contestant.attends is attends]
+                leader = self.leader(group, seen, score) if group else None
+                for entry in group:
+                    gap, error = self.gap(best, entry, seen, score)
+                    limit = AFTER_TWO if stage else AFTER_ONE
+                    if not entry.contestant.is_batched and not stage:
+                        limit = AFTER_ONE_ALONE
+                    if entry is leader or gap <= limit * error:
+                        kept.add(id(entry))
+        for entry in entries:
+            entry.is_alive = id(entry) in kept
 
-    def leader(self, entries: Sequence[Entry], seen: Tensor | None = None) -> Entry:
-        """Return the alive entry with the best mean log score."""
-        alive = [entry for entry in entries if entry.is_alive]
-        return max(alive, key=lambda entry: self.mean(entry.log_score, seen))
+    def leader(
+        self, entries: Sequence[Entry], seen: Tensor | None = None, score: str = "log_score"
+    ) -> Entry:
+        """Return the alive entry with the best mean score."""
+
+        def mean(entry: Entry) -> float:
+            value = self.mean(getattr(entry, score), seen)
+            return value if math.isfinite(value) else -math.inf
+
+        return max((entry for entry in entries if entry.is_alive), key=mean)
 
     def mean(self, values: Tensor, seen: Tensor | None = None) -> float:
         """Return the weighted mean over samples."""
@@ -217,9 +254,11 @@ class Contest:
         values = values if seen is None else values[seen]
         return float((w * values).sum() / w.sum())
 
-    def gap(self, better: Entry, worse: Entry, seen: Tensor | None = None) -> tuple[float, float]:
-        """Return the mean difference of log scores and its standard error."""
-        difference = better.log_score - worse.log_score
+    def gap(
+        self, better: Entry, worse: Entry, seen: Tensor | None = None, score: str = "log_score"
+    ) -> tuple[float, float]:
+        """Return the mean difference of scores and its standard error."""
+        difference = getattr(better, score) - getattr(worse, score)
         mean = self.mean(difference, seen)
         weight = self.samples.weights if seen is None else self.samples.weights[seen]
         variance = self.mean((difference - mean).square(), seen)

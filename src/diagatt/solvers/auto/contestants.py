@@ -48,6 +48,11 @@ class Contestant:
         return self.readout != "uniform" if self.solver is None else self.solver.attends
 
     @property
+    def is_affine(self) -> bool:
+        """Whether its rows are an affine map of the original ones."""
+        return SHAPES.get(self.rows, "affine") == "affine"
+
+    @property
     def is_batched(self) -> bool:
         """Whether it is fitted together with others."""
         return self.solver is None
@@ -83,12 +88,14 @@ class Contestant:
 # From flexible to stiff. Grids are coarse: what lies between two contestants is their average.
 _Grid = dict[str, list[tuple[float, float, float]]]
 _POOLED: _Grid = {
-    "affine": [(1, 0.5, 1), (10, 5, 1), (10, 50, 10), (100, 50, 10), (LINEAR, 5, 1)],
-    "bent": [(10, 5, 1), (100, 0.5, 1), (100, 50, 10), (LINEAR, 5, 1)],
+    "affine": [(1, 0.5, 1), (10, 5, 1), (100, 50, 1), (10, 50, 10), (100, 50, 10), (LINEAR, 5, 1)],
+    "bent": [(10, 5, 1), (100, 0.5, 1), (100, 50, 1), (100, 50, 10), (LINEAR, 5, 1)],
+    "coarse": [(10, 5, 1), (LINEAR, 5, 1)],
 }
 _MIXTURE: _Grid = {
     "affine": [(1, 50, 0.1), (1, 5, 1), (10, 0.5, 1), (100, 5, 0.1), (LINEAR, 5, 1)],
     "bent": [(1, 50, 1), (10, 5, 1), (100, 5, 0.1), (LINEAR, 5, 1)],
+    "coarse": [(10, 0.5, 1), (LINEAR, 5, 1)],
 }
 _UNIFORM: dict[str, tuple[float, ...]] = {"affine": (0.1, 1, 10, 100, 1000), "bent": (1, 10, 100)}
 SHAPES = {"common": "affine", "unit": "affine", "ranks": "bent", "squares": "bent"}
@@ -105,24 +112,33 @@ def uniform_contestants(rows: str, features: tuple[str, ...] = ()) -> list[Conte
 
 
 def attention_contestants(
-    rows: str, family: Family, features: tuple[str, ...] = ()
+    rows: str, family: Family, features: tuple[str, ...] = (), coarse: bool = False
 ) -> list[Contestant]:
-    """Return the fits with attention on one map."""
-    shape = SHAPES[rows]
+    """Return the fits with attention on one map; few of them if the grid is coarse."""
+    shape = "coarse" if coarse else SHAPES[rows]
     found = [Contestant(rows, "pooled", Penalties(*p), features) for p in _POOLED[shape]]
     if family.is_quadratic or not family.has_dispersion:
         found += [Contestant(rows, "mixture", Penalties(*p), features) for p in _MIXTURE[shape]]
     return found
 
 
+def wide_contestants(family: Family) -> list[Contestant]:
+    """Return fits with linear scores, for rows that are wider than quadratic scores can be."""
+    found = [Contestant("wide", "pooled", Penalties(LINEAR, linear, value)) for linear, value in
+             ((5, 1), (50, 10))]  # fmt: skip
+    if family.is_quadratic or not family.has_dispersion:
+        found.append(Contestant("wide", "mixture", Penalties(LINEAR, 5, 1)))
+    return found
+
+
 def likelihood_contestant() -> Contestant:
     """Return the fit that takes rows as Gaussian; scales of features do not matter to it."""
-    return Contestant("unit", "mixture", solver=Likelihood())
+    return Contestant("full", "mixture", solver=Likelihood())
 
 
 def solver_contestants(model: Model, family: Family) -> list[Contestant]:
     """Return who competes where fits cannot be batched: several heads, other forms of scores."""
-    rows = "unit" if model.score_form.has_constant else "scaled"
+    rows = "full" if model.score_form.has_constant else "scaled"
     found = [
         Contestant(rows, "uniform", solver=Uniform()),
         Contestant(rows, "mixture", solver=Likelihood()),

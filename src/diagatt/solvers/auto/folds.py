@@ -10,8 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from diagatt.rowmaps import LEAST_SPREAD
 from diagatt.segments import segment_sum, spread
 from diagatt.solvers.problem import Samples
+
+# Decimals of a sum over scaled rows that do not depend on their order.
+DIGITS = 9
 
 
 def content_folds(
@@ -53,5 +57,7 @@ def _content(samples: Samples) -> np.ndarray:
     weights = weights / weights.sum()
     mean = weights @ rows
     scale = (weights @ (rows - mean).square()).sqrt()
-    scaled = (rows - mean) / torch.where(scale > 0, scale, 1.0)
-    return segment_sum(scaled.abs().sum(dim=1, keepdim=True), samples.offsets)[:, 0].cpu().numpy()
+    least = LEAST_SPREAD * torch.finfo(samples.dtype).eps * rows.abs().amax(dim=0)
+    scaled = torch.where(scale > least, (rows - mean) / scale, 0.0)  # rounding is no content
+    sums = segment_sum(scaled.abs().sum(dim=1, keepdim=True), samples.offsets)[:, 0]
+    return sums.cpu().numpy().round(DIGITS)

@@ -1,11 +1,12 @@
-r"""Many fits of one head to the same rows, in one product per step.
+r"""Many fits of one head to the same rows, in one pass per step.
 
 Contestants and folds share their rows: fit m has penalties and sample weights of its own (0 for
-held-out samples), and the scores of all fits are one matrix product,
+held-out samples), and one pass over the rows gives the scores of all fits,
 
-.. math:: ψ_m = φ(X)\, θ_m, \qquad φ(x) = (\{x_a x_b\}_{a ≤ b} / \sqrt d,\; x),
+.. math:: ψ_m = x W_m x^⊤/\sqrt d + u_m·x .
 
-so that :math:`ψ = x W x^⊤/\sqrt d + u·x`. Fit m minimizes
+W is symmetric; its parameters are its diagonal and √2 times its upper triangle, so that their norm
+is that of W. Fit m minimizes
 
 .. math:: \sum_i w_{im}\, ℓ_m(y_i, X_i) + \tfrac12 q_m‖W‖² + \tfrac12 l_m‖u‖² + \tfrac12 r_m‖v‖²
 
@@ -16,7 +17,7 @@ mixture over rows (`diagatt.attention.mixture`). Gradients are written out.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -25,7 +26,14 @@ import torch
 from torch import Tensor
 
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.segments import sample_of_row, segment_max, segment_mean, segment_sum
+from diagatt.segments import (
+    row_forms,
+    sample_of_row,
+    segment_max,
+    segment_mean,
+    segment_sum,
+    weighted_gram,
+)
 from diagatt.solvers.auto.lbfgs import minimize_many
 from diagatt.solvers.problem import Samples
 
@@ -34,8 +42,6 @@ MOST_STEPS, TOLERANCE = 60, 1e-5
 GLM_STEPS, GLM_TOLERANCE, START_TOLERANCE = 200, 1e-7, 1e-4
 # Lower bound of φ of a mixture, as a share of the variance of y.
 LEAST_DISPERSION = 0.01
-# Entries of score features that are kept in memory, and rows per block where they are not.
-MOST_KEPT, BLOCK_ROWS = 60_000_000, 8192
 # Ridge of coefficients that are not penalized: it only keeps them finite.
 LEAST_RIDGE = 1e-6
 
@@ -49,10 +55,7 @@ class Penalties(NamedTuple):
 
 
 class SharedRows:
-    """Samples, and what all fits to them share.
-
-    Features of scores are kept if memory allows, and made anew block by block otherwise.
-    """
+    """Samples, and what all fits to them share."""
 
     def __init__(self, samples: Samples) -> None:
         self.samples = samples
@@ -63,36 +66,26 @@ class SharedRows:
         """Return the mean row of every sample."""
         return segment_mean(self.samples.values, self.samples.offsets)
 
-    @cached_property
-    def _kept(self) -> Tensor | None:  # (N, Q)
-        values = self.samples.values
-        small = len(values) * score_width(values.shape[1]) <= MOST_KEPT
-        return quadratic_features(values) if small else None
-
-    def _blocks(self) -> Iterator[tuple[slice, Tensor]]:
-        values = self.samples.values
-        for start in range(0, len(values), BLOCK_ROWS):
-            rows = slice(start, start + BLOCK_ROWS)
-            yield rows, quadratic_features(values[rows])
-
     def scores(self, theta: Tensor, quadratic: bool) -> Tensor:
         """Return the scores of all fits, (Q, M) → (N, M)."""
+        values = self.samples.values
         if not quadratic:
-            return self.samples.values @ theta
-        if self._kept is not None:
-            return self._kept @ theta
-        return torch.cat([features @ theta for _, features in self._blocks()])
+            return values @ theta
+        d = values.shape[1]
+        W = torch.stack([symmetric_matrix(line[:-d], d) for line in theta.T]) / math.sqrt(d)
+        forms, linear = row_forms(values, W, theta[-d:])
+        return forms + linear
 
     def score_slopes(self, slopes: Tensor, quadratic: bool) -> Tensor:
         """Return slopes in θ of slopes in the scores, (N, M) → (M, Q)."""
+        values = self.samples.values
         if not quadratic:
-            return slopes.T @ self.samples.values
-        if self._kept is not None:
-            return slopes.T @ self._kept
-        total = slopes.new_zeros(slopes.shape[1], score_width(self.samples.n_features))
-        for rows, features in self._blocks():
-            total.addmm_(slopes[rows].T, features)
-        return total
+            return slopes.T @ values
+        d = values.shape[1]
+        gram = weighted_gram(values, slopes) / math.sqrt(d)  # (M, d, d)
+        rows, columns = torch.triu_indices(d, d, device=values.device)
+        twice = gram.new_ones(len(rows)).masked_fill(rows != columns, math.sqrt(2.0))
+        return torch.cat([gram[:, rows, columns] * twice, slopes.T @ values], dim=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,31 +239,23 @@ class ManyFits:
 
 
 def score_width(d: int) -> int:
-    """Return the count of features of a quadratic score, d(d + 1)/2 + d."""
+    """Return the count of parameters of a quadratic score, d(d + 1)/2 + d."""
     return d * (d + 3) // 2
 
 
-def quadratic_features(values: Tensor) -> Tensor:
-    """Return φ(x), (N, d) → (N, d(d + 1)/2 + d), such that ‖θ‖ = ‖W‖ for its first part.
+def symmetric_matrix(theta: Tensor, d: int) -> Tensor:
+    """Return W of its parameters, (d(d + 1)/2,) → (d, d); zero if there are none.
 
     Examples
     --------
-    >>> quadratic_features(torch.tensor([[1.0, 2.0]])) * 2**0.5
-    tensor([[1.0000, 2.8284, 4.0000, 1.4142, 2.8284]])
+    >>> symmetric_matrix(torch.tensor([1.0, 2**0.5, 3.0]), 2)
+    tensor([[1., 1.],
+            [1., 3.]])
     """
-    d = values.shape[1]
-    rows, columns = torch.triu_indices(d, d, device=values.device)
-    twice = torch.where(rows == columns, 1.0, math.sqrt(2.0)).to(values)
-    products = values[:, rows] * values[:, columns]
-    return torch.cat([products.mul_(twice / math.sqrt(d)), values], dim=1)
-
-
-def symmetric_matrix(theta: Tensor, d: int) -> Tensor:
-    """Return W of the first part of θ, (d(d + 1)/2,) → (d, d); zero if θ has no such part."""
     W = theta.new_zeros(d, d)
     if len(theta):
         rows, columns = torch.triu_indices(d, d, device=theta.device)
-        half = torch.where(rows == columns, 1.0, 1 / math.sqrt(2.0)).to(theta)
+        half = theta.new_ones(len(rows)).masked_fill(rows != columns, 1 / math.sqrt(2.0))
         W[rows, columns] = W[columns, rows] = theta * half
     return W
 

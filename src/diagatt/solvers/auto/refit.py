@@ -114,7 +114,7 @@ def _fits(
 ) -> list[Fitted]:
     """Fit entries to all samples, those together that can be."""
     found: dict[int, Fitted] = {}
-    same = problem.n_samples == contest.samples.n_samples and problem.in_memory is not None
+    same = problem.n_samples == contest.samples.n_samples  # they are in memory
     groups: dict[Any, list[Entry]] = {}
     for entry in entries:
         c = entry.contestant
@@ -122,11 +122,11 @@ def _fits(
     for group in groups.values():
         contestants = [entry.contestant for entry in group]
         prepared = contest.preparation.of(contestants[0])
-        whole = prepared.samples if same else problem.changed(prepared.apply)
-        if contestants[0].is_batched and _goes_at_once(whole):
+        whole = problem.changed(prepared.apply)
+        if contestants[0].is_batched and (same or _goes_at_once(whole)):
             if not same:
                 here = whole.sample(whole.n_samples, np.random.default_rng(0))  # all of them
-                prepared = Prepared(prepared.rows, prepared.features, here)
+                prepared = Prepared(prepared.rows, prepared.features, here.to(contest.dtype))
             weights = prepared.samples.weights[:, None].expand(-1, len(group))
             fits = fit_contestants(contestants, prepared, weights, model, how["seed"])
         else:

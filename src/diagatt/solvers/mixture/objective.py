@@ -46,11 +46,20 @@ class MixtureModule(AttentionModule):
         self.attention = attention
         zero = attention.value.detach().new_zeros(())
         self.register_buffer("floor", zero + LEAST_DISPERSION * null_dispersion)
+        if attention.query_key.factors() is None:
+            attention.query_key.matrix().register_hook(self._without_constants)
         assert attention.family is not None
         self.log_excess: nn.Parameter | None = None
         if attention.family.has_dispersion:
             self.log_excess = nn.Parameter(zero)
             self.set_phi(0.5 * null_dispersion)
+
+    def _without_constants(self, gradient: Tensor) -> Tensor:
+        """Drop the gradient of terms that the softmax does not see: Adam would enlarge rounding."""
+        d = self.attention.n_features
+        gradient = gradient.clone()
+        gradient[:, d:, d:] = 0
+        return gradient
 
     @property
     def phi(self) -> Tensor:

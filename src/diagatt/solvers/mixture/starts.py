@@ -76,6 +76,7 @@ def _set_start(
         unit[:d] = variance.sqrt()
         unit[len(unit) - d :] *= variance.sqrt() if form.has_context else 1.0
         W += (NOISE if name == "outlier" or stuck else 1.0) * noise / unit / unit[:, None]
+        W[:, d:, d:] = 0  # the softmax does not see these
     attention.query_key.set_matrix(W.to(attention.value.dtype))
     if name == "shy":
         attention.value.mul_(SHY)

@@ -1,0 +1,126 @@
+"""Models of mapped rows in original features: the same predictions, and their covariance."""
+
+import numpy as np
+import pytest
+import torch
+
+from diagatt import DiagonalAttention
+from diagatt.attention.pullback import pulled_back, pulled_back_covariance
+from diagatt.rowmaps import ROW_MAPS, AffineMap
+from tests.attention.samples import every_form, offsets_of
+
+D = 4
+LENGTHS = [3, 2, 5, 4]
+
+
+def rows(seed=0):
+    """Rows of unequal scales and means."""
+    generator = torch.Generator().manual_seed(seed)
+    values = torch.randn(sum(LENGTHS), D, generator=generator, dtype=torch.float64)
+    scale = torch.tensor([0.1, 1.0, 3.0, 20.0]).double()
+    return values * scale + torch.tensor([5.0, 0.0, -1.0, 40.0]).double(), offsets_of(LENGTHS)
+
+
+def drawn(d, n_heads=1, n_outputs=1, **options):
+    made = DiagonalAttention(d, n_heads, n_outputs, 2, temperature=1.7, **options).double()
+    generator = torch.Generator().manual_seed(3)
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator))
+    return made
+
+
+def assert_same(mapped_model, affine, values, offsets):
+    """Attention and predictors of original rows equal those of mapped ones."""
+    mapped = (values - affine.shift) @ affine.matrix
+    covariates = torch.randn(len(LENGTHS), 2, generator=torch.Generator().manual_seed(5)).double()
+    ours = pulled_back(mapped_model, affine)
+    with torch.no_grad():
+        np.testing.assert_allclose(
+            ours.attention(values, offsets), mapped_model.attention(mapped, offsets), atol=1e-8
+        )
+        theirs = mapped_model(mapped, offsets, covariates)
+        scale = float(theirs.abs().max())
+        np.testing.assert_allclose(
+            ours(values, offsets, covariates), theirs, rtol=0, atol=1e-8 * scale
+        )
+    return ours
+
+
+@every_form
+@pytest.mark.parametrize(("heads", "coupling"), [
+    (1, "distinct"), (2, "independent"), (2, "distinct"),
+])  # fmt: skip
+@pytest.mark.parametrize("readout", ["pooled", "mixture"])
+def test_the_model_stays_the_same(form, heads, coupling, readout):
+    values, offsets = rows()
+    name = "scaled" if form == "quadratic" else "unit"
+    affine = ROW_MAPS[name].fitted_to(values).affine()
+    how = {"score_form": form, "coupling": coupling, "readout": readout, "family": "bernoulli"}
+    made = assert_same(drawn(D, heads, **how), affine, values, offsets)
+    assert (made.coupling, made.readout, made.temperature) == (coupling, readout, 1.7)
+
+
+def test_several_outputs():
+    values, offsets = rows()
+    affine = ROW_MAPS["common"].fitted_to(values).affine()
+    model = drawn(D, 2, 3, score_form="affine", readout="mixture", family="multinomial")
+    assert_same(model, affine, values, offsets)
+
+
+@pytest.mark.parametrize("form", ["affine", "contextual"])
+def test_fewer_dimensions_than_features(form):
+    """A projection to a subspace, with another √d in the scores."""
+    values, offsets = rows()
+    generator = torch.Generator().manual_seed(8)
+    matrix = torch.randn(D, 2, generator=generator).double() / 20
+    affine = AffineMap(values.mean(dim=0), matrix)
+    assert_same(drawn(2, 2, score_form=form), affine, values, offsets)
+
+
+def test_dropped_features_have_no_coefficients():
+    values, offsets = rows()
+    values[:, 1] = 0.3
+    affine = ROW_MAPS["unit"].fitted_to(values).affine()
+    made = assert_same(drawn(D - 1, score_form="affine"), affine, values, offsets)
+    assert float(made.value[:, 1].detach().abs().max()) == 0.0
+    assert float(made.query_key.matrix()[:, 1].detach().abs().max()) == 0.0
+
+
+def test_nothing_is_shared_with_the_mapped_model():
+    """Either model may be changed in place afterwards."""
+    values, _ = rows()
+    model = drawn(D, score_form="affine")
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    made = pulled_back(model, ROW_MAPS["unit"].fitted_to(values).affine())
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.mul_(2.0).add_(1.0)
+    for parameter, old in zip(model.parameters(), before, strict=True):
+        assert torch.equal(parameter, old)
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_the_covariance_follows_the_jacobian(heads):
+    """The map of (V, b, γ) is linear: its matrix is found by pulling unit vectors back."""
+    values, _ = rows()
+    affine = ROW_MAPS["unit"].fitted_to(values).affine()
+    n = heads * D + 3
+
+    def coefficients(flat):
+        model = drawn(D, heads, score_form="affine")
+        with torch.no_grad():
+            model.value.copy_(flat[: heads * D].reshape(heads, D, 1))
+            model.intercept.copy_(flat[heads * D : heads * D + 1])
+            model.covariate.copy_(flat[heads * D + 1 :, None])
+        told = pulled_back(model, affine)
+        parts = (told.value, told.intercept, told.covariate)
+        return torch.cat([part.detach().flatten() for part in parts])
+
+    zero = torch.zeros(n, dtype=torch.float64)
+    unit = torch.eye(n, dtype=torch.float64)
+    jacobian = torch.stack([coefficients(e) - coefficients(zero) for e in unit], dim=1)
+    root = torch.randn(n, n, generator=torch.Generator().manual_seed(1)).double()
+    expected = jacobian @ root @ root.T @ jacobian.T
+    found = pulled_back_covariance(root @ root.T, affine, heads)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * float(expected.abs().max()))

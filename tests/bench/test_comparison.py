@@ -1,0 +1,108 @@
+"""Ranks, intervals and critical differences against closed forms."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from diagatt.bench import Plan, get_set, run_bench, write_report
+from diagatt.bench.comparison import (
+    Comparison,
+    critical_difference,
+    mean_ranks,
+    paired_interval,
+)
+from diagatt.bench.drawing import groups_not_separated
+from diagatt.studies.results import ResultStore
+from tests.bench.toys import Broken, Constant, FirstRow, register
+
+
+def test_without_correction_it_is_the_paired_t_interval():
+    d = np.array([0.3, -0.1, 0.2, 0.4])
+    mean, low, high = paired_interval(d, test_share=0)
+    expected = stats.ttest_1samp(d, 0).confidence_interval(0.95)
+    assert (low, high) == pytest.approx((expected.low, expected.high))
+    assert mean == pytest.approx(d.mean())
+
+
+def test_the_correction_widens_by_what_nadeau_and_bengio_say():
+    d = np.array([0.3, -0.1, 0.2, 0.4, 0.0])
+    plain, corrected = (paired_interval(d, share) for share in (0, 0.25))
+    ratio = (corrected[2] - corrected[0]) / (plain[2] - plain[0])
+    assert ratio == pytest.approx(np.sqrt((1 / 5 + 1 / 4) / (1 / 5)))
+
+
+@pytest.mark.parametrize(("k", "q"), [(2, 1.960), (5, 2.728), (10, 3.164)])
+def test_critical_differences_are_those_of_demsars_table(k, q):
+    assert critical_difference(k, 30) == pytest.approx(q * np.sqrt(k * (k + 1) / 180), rel=1e-3)
+
+
+def test_groups_are_maximal():
+    ranks = {"a": 1.0, "b": 1.5, "c": 2.0, "d": 4.0}
+    assert groups_not_separated(ranks, 1.0) == [(1.0, 2.0)]
+    assert groups_not_separated(ranks, 0.1) == []
+
+
+def line(task, metrics, **details):
+    import json
+
+    return {
+        "key": task.key,
+        "scenario": task.scenario.name,
+        "method": task.method,
+        "replication": task.replication,
+        "scale": 1.0,
+        "metrics": metrics,
+        "seconds": 1.0,
+        "details": json.dumps({"prediction": [0.0]} | details),
+        "date": "2026-01-01",
+        "machine": "{}",
+    }
+
+
+def test_failures_have_the_last_rank_and_missing_sets_do_not_count(tmp_path):
+    names = register(Constant, FirstRow, Broken)
+    plan = Plan([get_set(s) for s in ("simulated-n50", "simulated-n100")], names, splits=1)
+    values = {"constant": 0.1, "first": 0.9}
+    store = ResultStore(tmp_path)
+    for task in plan.tasks():
+        if task.scenario.name == "simulated-n50":
+            if task.method == "broken":
+                store.add(line(task, {}, failed="no luck"))
+            else:
+                store.add(line(task, {"r2": values[task.method], "fit_seconds": 1.0}))
+        elif task.method == "first":  # the others have not been run there
+            store.add(line(task, {"r2": 0.5}))
+    held = Comparison.of(plan, store)
+    ranks, n = mean_ranks(held, held.sets, names, "main")
+    assert (ranks, n) == ({"constant": 2.0, "first": 1.0, "broken": 3.0}, 1)
+
+
+def test_a_failure_on_one_split_is_no_result_of_the_set(tmp_path):
+    names = register(Constant)
+    plan = Plan([get_set("simulated-n50")], names, splits=2)
+    store = ResultStore(tmp_path)
+    first, second = plan.tasks()
+    store.add(line(first, {"r2": 0.5}))
+    store.add(line(second, {}, failed="took more than 60 s of CPU time"))
+    held = Comparison.of(plan, store)
+    assert held.found == {}
+    assert "CPU time" in held.reasons["simulated-n50", "constant"]
+
+
+def test_the_page_says_what_was_run(tmp_path):
+    names = register(Constant, FirstRow, Broken)
+    plan = Plan([get_set(s) for s in ("wine-n100", "simulated-n50")], names, splits=2)
+    store = ResultStore(tmp_path / "store")
+    run_bench(plan, store)
+    paths = write_report(plan, store, tmp_path / "bags.md")
+    text = paths[0].read_text()
+    assert "| broken | RuntimeError: no luck today | simulated-n50, wine-n100 |" in text
+    assert "has no results of its present revision yet" in text
+    held = Comparison.of(plan, store)
+    mean = held.mean("wine-n100", "first", "located")
+    assert f"| wine-n100 |  | **{mean:.2f}** |" in text
+    assert all(path.exists() for path in paths)
+    for title in ("In one minute", "Ranks", "AUC", "R²", "Log score", "Rules", "The sets"):
+        assert f"## {title}" in text
+    # A constant forecast has an AUC of one half, and the calibration error is that of its folds.
+    assert held.mean("wine-n100", "constant", "auc") == 0.5

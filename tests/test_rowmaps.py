@@ -1,0 +1,338 @@
+"""Row maps: against their closed forms, scipy, scikit-learn, and what must not matter."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import norm, rankdata
+from sklearn.decomposition import PCA
+
+from diagatt import rowmaps
+from diagatt.rowmaps import KEPT_VARIANCE, LEAST_LEVEL, MOST_BENT, MOST_DIMENSIONS, ROW_MAPS
+from tests.closeness import assert_equal_up_to_rounding
+
+NAMES = ("common", "unit", "ranks", "squares", "scaled", "given")
+AFFINE = ("common", "unit", "scaled", "given")
+every_map = pytest.mark.parametrize("name", NAMES)
+BUFFERS = ("columns", "shift", "scale", "knots", "centre", "directions")
+
+
+def draw(N=80, d=4, seed=0):
+    """Rows of unequal scales and means, the last feature skewed."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(N, d)) * np.geomspace(0.1, 10, d) + np.linspace(-3, 5, d)
+    x[:, -1] = np.exp(x[:, -1] / 10)
+    return torch.from_numpy(x)
+
+
+def discrete(N=150, seed=0):
+    """Rows of few different values, which have no exact binary form."""
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(0, 4, size=(N, 2))
+    return torch.from_numpy(np.column_stack([counts / 3 - 0.1, rng.poisson(1.0, N) * 0.7]))
+
+
+def fitted(name, values, weights=None):
+    return ROW_MAPS[name].fitted_to(values, weights)
+
+
+def mapped(name, values, weights=None):
+    return fitted(name, values, weights)(values)
+
+
+def wide(N=300, d=90, seed=0):
+    """Rows whose variance decays, so that some directions hold nearly all of it."""
+    rng = np.random.default_rng(seed)
+    turned = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    x = rng.normal(size=(N, d)) * 0.9 ** np.arange(d) @ turned
+    return torch.from_numpy(x + 2.0)
+
+
+# ---------------------------------------------------------------------- closed forms
+
+
+def test_all_maps_are_registered():
+    assert set(ROW_MAPS) == set(NAMES)
+
+
+def test_unit_rows_have_mean_0_and_variance_1():
+    u = mapped("unit", draw()).numpy()
+    assert_equal_up_to_rounding(u.mean(axis=0) + 1, np.ones(4))
+    assert_equal_up_to_rounding(u.std(axis=0), np.ones(4))
+
+
+def test_common_rows_have_one_scale_and_a_mean_variance_of_1():
+    x = draw().numpy()
+    expected = (x - x.mean(axis=0)) / np.sqrt(x.var(axis=0).mean())
+    assert_equal_up_to_rounding(mapped("common", draw()).numpy(), expected)
+
+
+def test_scaled_rows_are_divided_by_their_root_mean_square():
+    x = draw().numpy()
+    expected = x / np.sqrt((x**2).mean(axis=0))
+    assert_equal_up_to_rounding(mapped("scaled", draw()).numpy(), expected)
+
+
+def test_given_rows_stay_the_same_object():
+    x = draw()
+    assert fitted("given", x)(x) is x
+
+
+def test_squares_stand_beside_clipped_features():
+    x = draw()
+    x[0, 0] = 100.0  # far beyond three standard deviations
+    u = np.clip((x.numpy() - x.numpy().mean(axis=0)) / x.numpy().std(axis=0), -3, 3)
+    found = mapped("squares", x).numpy()
+    assert u[0, 0] == 3.0
+    assert_equal_up_to_rounding(found, np.hstack([u, (u**2 - 1) / np.sqrt(2)]))
+
+
+@pytest.mark.parametrize("N", [7, 60, 199])
+def test_ranks_are_normal_scores(N):
+    """A level is the share of rows below and half the row itself, to the spacing of knots."""
+    x = draw(N=N)
+    level = (rankdata(x.numpy(), axis=0) - 0.5) / N
+    found = norm.cdf(mapped("ranks", x).numpy())
+    np.testing.assert_allclose(found, level, rtol=0, atol=0.75 / (rowmaps.KNOTS - 1))
+
+
+def test_ranks_of_many_rows_are_interpolated():
+    x = draw(N=5000)
+    level = (rankdata(x.numpy(), axis=0) - 0.5) / len(x)
+    expected = norm.ppf(np.clip(level, LEAST_LEVEL, 1 - LEAST_LEVEL))
+    middle = np.abs(expected) < 2
+    np.testing.assert_allclose(mapped("ranks", x).numpy()[middle], expected[middle], atol=0.02)
+
+
+def test_ranks_of_mirrored_rows_are_mirrored():
+    x = draw(N=73)
+    assert_equal_up_to_rounding(mapped("ranks", -x).numpy(), -mapped("ranks", x).numpy(), 1e6)
+
+
+def test_ties_share_their_mean_rank():
+    x = discrete()
+    level = (rankdata(x.numpy(), axis=0) - 0.5) / len(x)
+    found = norm.cdf(mapped("ranks", x).numpy())
+    np.testing.assert_allclose(found, level, rtol=0, atol=0.75 / (rowmaps.KNOTS - 1))
+
+
+def test_ranks_of_new_rows_lie_between_those_of_their_neighbours():
+    x = draw(N=50)
+    ranks = fitted("ranks", x)
+    ordered = x.sort(dim=0).values
+    old, between = ranks(ordered), ranks((ordered[1:] + ordered[:-1]) / 2)
+    assert bool((between >= old[:-1]).all() and (between <= old[1:]).all())
+    beyond = ranks(torch.stack([ordered[0] - 100, ordered[-1] + 100]))
+    limit = norm.ppf(1 - LEAST_LEVEL)
+    np.testing.assert_allclose(beyond.numpy(), [[-limit] * 4, [limit] * 4])
+
+
+# ---------------------------------------------------------------------- weights, constants
+
+
+@every_map
+def test_a_row_of_weight_2_counts_as_two(name):
+    x, w = draw(N=37), torch.ones(37, dtype=torch.float64)
+    w[::3] = 2.0
+    w[1] = 3.0
+    copied = torch.repeat_interleave(x, w.long(), dim=0)
+    ours, theirs = fitted(name, x, w)(x), fitted(name, copied)(x)
+    assert_equal_up_to_rounding(ours.numpy(), theirs.numpy(), 1000)
+
+
+@every_map
+def test_the_size_of_weights_does_not_matter(name):
+    x = draw(N=40)
+    ours, theirs = mapped(name, x, torch.full((40,), 7.0)), mapped(name, x)
+    assert_equal_up_to_rounding(ours.numpy(), theirs.numpy(), 1000)
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.1, -7.3e5, 1e-9])
+@pytest.mark.parametrize("name", set(NAMES) - {"given"})
+def test_features_that_do_not_vary_are_dropped(name, constant):
+    x = draw()
+    column = torch.full((len(x), 1), constant, dtype=torch.float64)
+    longer = torch.cat([x[:, :1], column, x[:, 1:]], dim=1)
+    made = fitted(name, longer)
+    assert made.columns.tolist() == [0, 2, 3, 4]
+    assert_equal_up_to_rounding(made(longer).numpy(), mapped(name, x).numpy())
+
+
+@pytest.mark.parametrize("name", set(NAMES) - {"given"})
+def test_something_is_scored_even_if_nothing_varies(name):
+    made = fitted(name, torch.full((5, 3), 0.1))
+    assert made.n_dimensions == made.width
+    assert bool(torch.isfinite(made(torch.full((2, 3), 0.1))).all())
+
+
+# ---------------------------------------------------------------------- affine maps
+
+
+@pytest.mark.parametrize("x", [draw(), wide()], ids=["narrow", "wide"])
+@pytest.mark.parametrize("name", AFFINE)
+def test_shift_and_matrix_reproduce_the_map(name, x):
+    x = torch.cat([x, torch.full((len(x), 1), 0.3, dtype=x.dtype)], dim=1)  # one is dropped
+    made = fitted(name, x)
+    shift, matrix = made.affine()
+    assert matrix.shape == (x.shape[1], made.n_dimensions)
+    new = x + 1.0
+    new[:, -1] = 0.3
+    assert_equal_up_to_rounding(made(new).numpy(), ((new - shift) @ matrix).numpy(), 1000)
+
+
+def test_bent_maps_have_no_matrix():
+    assert fitted("ranks", draw()).affine() is None
+    assert fitted("squares", draw()).affine() is None
+
+
+# ---------------------------------------------------------------------- the principal subspace
+
+
+def test_the_subspace_is_that_of_principal_components():
+    x = wide()
+    made = fitted("common", x)
+    pca = PCA(svd_solver="full").fit(x.numpy())
+    shares = np.cumsum(pca.explained_variance_ratio_)
+    kept = np.searchsorted(shares, KEPT_VARIANCE) + 1
+    assert 1 < kept < MOST_DIMENSIONS
+    assert made.n_dimensions == kept
+    assert made.kept_variance == pytest.approx(shares[kept - 1], rel=1e-12)
+    components = pca.components_[:kept]
+    components = components * np.sign(np.take_along_axis(
+        components, np.abs(components).argmax(axis=1)[:, None], axis=1))  # fmt: skip
+    scores = (x.numpy() - x.numpy().mean(axis=0)) @ components.T
+    expected = scores / np.sqrt(scores.var(axis=0).mean())
+    np.testing.assert_allclose(made(x).numpy(), expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(("name", "most"), [
+    ("unit", MOST_DIMENSIONS), ("ranks", MOST_BENT), ("squares", MOST_BENT),
+])  # fmt: skip
+def test_no_more_dimensions_than_allowed(name, most):
+    x = torch.from_numpy(np.random.default_rng(0).normal(size=(400, 100)))
+    made = fitted(name, x)
+    assert made.n_dimensions == most
+    assert made(x).shape == (400, most)
+    assert float(made(x).var(dim=0, correction=0).mean()) == pytest.approx(1.0, rel=1e-9)
+
+
+def test_scaled_and_given_rows_are_never_projected():
+    x = wide()
+    assert fitted("scaled", x).n_dimensions == fitted("given", x).n_dimensions == x.shape[1]
+
+
+@pytest.mark.parametrize("N", [30, 300])  # fewer rows than features, and more
+def test_signs_and_values_are_deterministic(N):
+    x = wide(N=N)
+    assert torch.equal(mapped("unit", x), mapped("unit", x.clone()))
+    directions = fitted("unit", x).directions
+    largest = directions.abs().argmax(dim=0)
+    assert bool((directions[largest, torch.arange(directions.shape[1])] > 0).all())
+
+
+def test_weights_are_copies_in_the_subspace_too():
+    x, w = wide(N=120), torch.ones(120, dtype=torch.float64)
+    w[::4] = 2.0
+    ours, theirs = mapped("unit", x, w), fitted("unit", x.repeat_interleave(w.long(), dim=0))(x)
+    np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=0, atol=1e-9)
+
+
+# ---------------------------------------------------------------------- what must not matter
+
+
+@pytest.mark.parametrize("x", [draw(), discrete(), wide()], ids=["few", "ties", "wide"])
+@pytest.mark.parametrize("name", ["unit", "ranks", "squares"])
+def test_units_of_features_do_not_matter(name, x):
+    units = 10.0 ** np.linspace(-6, 6, x.shape[1])
+    ours, theirs = mapped(name, x * torch.from_numpy(units)), mapped(name, x)
+    np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("x", [draw(), discrete(), wide()], ids=["few", "ties", "wide"])
+@pytest.mark.parametrize("name", ["unit", "common", "ranks", "squares"])
+def test_shifts_of_a_thousand_standard_deviations_do_not_matter(name, x):
+    shift = 1000 * x.std(dim=0) * torch.from_numpy(np.where(np.arange(x.shape[1]) % 2, 1.0, -1.0))
+    ours, theirs = mapped(name, x + shift), mapped(name, x)
+    np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("x", [draw(), wide()], ids=["few", "wide"])
+@pytest.mark.parametrize("name", ["unit", "common", "scaled", "ranks"])
+def test_the_order_of_features_does_not_matter(name, x):
+    """Mapped features are reordered alike; dimensions of a subspace are not reordered at all."""
+    order = torch.from_numpy(np.random.default_rng(1).permutation(x.shape[1]))
+    ours, theirs = mapped(name, x[:, order]), mapped(name, x)
+    if not fitted(name, x)._is_projected:
+        theirs = theirs[:, order]
+    np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=0, atol=1e-8)
+
+
+@every_map
+def test_the_order_of_rows_does_not_matter(name):
+    x = draw()
+    order = torch.from_numpy(np.random.default_rng(1).permutation(len(x)))
+    ours, theirs = fitted(name, x[order])(x), mapped(name, x)
+    assert_equal_up_to_rounding(ours.numpy(), theirs.numpy(), 1000)
+
+
+@pytest.mark.parametrize("x", [draw(), discrete(), wide()], ids=["few", "ties", "wide"])
+@every_map
+def test_single_precision_gives_the_same_map(name, x):
+    short, exact = mapped(name, x.float()), mapped(name, x)
+    assert short.dtype == torch.float32
+    assert exact.dtype == torch.float64
+    scale = exact.abs().max()
+    np.testing.assert_allclose(short.numpy(), exact.numpy(), rtol=0, atol=1e-4 * float(scale))
+
+
+def test_ties_stay_ties_in_single_precision_far_from_zero():
+    x = discrete() + 1000.0
+    expected = mapped("ranks", x).numpy()
+    for made in (fitted("ranks", x), fitted("ranks", x.float())):
+        np.testing.assert_allclose(made(x.float()).numpy(), expected, rtol=0, atol=1e-4)
+
+
+@every_map
+def test_either_type_may_be_mapped_by_either_fit(name):
+    x = discrete()
+    ours = fitted(name, x)(x.float())
+    np.testing.assert_allclose(ours.numpy(), mapped(name, x).numpy(), rtol=0, atol=1e-4)
+
+
+# ---------------------------------------------------------------------- arrays, choice of maps
+
+
+@pytest.mark.parametrize("x", [draw(), wide()], ids=["narrow", "wide"])
+@every_map
+def test_a_map_is_the_same_after_a_round_trip_through_arrays(name, x):
+    made = fitted(name, x)
+    arrays = {key: made._buffers[key].numpy() for key in BUFFERS if key in made._buffers}
+    again = ROW_MAPS[name].of(arrays, x.shape[1])
+    assert again.n_dimensions == made.n_dimensions
+    assert torch.equal(again(x), made(x))
+
+
+def ones(x):
+    return torch.ones(len(x), dtype=torch.float64)
+
+
+def test_normal_features_of_one_scale_need_one_map():
+    x = torch.from_numpy(np.random.default_rng(0).normal(size=(2000, 3)))
+    assert rowmaps.distinct_maps(x, ones(x)) == ["unit", "squares"]
+
+
+def test_unequal_scales_and_skewed_features_ask_for_maps_of_their_own():
+    x = torch.from_numpy(np.random.default_rng(0).normal(size=(2000, 3)))
+    unequal = x * torch.tensor([1.0, 1.0, 3.0])
+    assert rowmaps.distinct_maps(unequal, ones(x)) == ["common", "unit", "squares"]
+    skewed = torch.cat([x[:, :2], x[:, 2:].exp()], dim=1)
+    skewed[:, 2] /= skewed[:, 2].std()
+    assert rowmaps.distinct_maps(skewed, ones(x)) == ["unit", "ranks", "squares"]
+
+
+def test_weights_and_copies_choose_the_same_maps():
+    x = torch.from_numpy(np.random.default_rng(0).normal(size=(300, 3)))
+    heavy = torch.where(x[:, 2] > 0, 5.0, 1.0).double()  # weights make the last feature skewed
+    copied = x.repeat_interleave(heavy.long(), dim=0)
+    chosen = rowmaps.distinct_maps(x, heavy)
+    assert chosen == rowmaps.distinct_maps(copied, ones(copied))
+    assert chosen != rowmaps.distinct_maps(x, ones(x))
