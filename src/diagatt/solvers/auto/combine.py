@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from scipy.stats import norm
+from scipy.stats import t as student
 from torch import Tensor
 
 from diagatt.attention.blend import LEAST_PROBABILITY
@@ -21,8 +23,9 @@ from diagatt.solvers.auto.contest import Contest, Entry
 # Temperatures t of the two groups, steps of α, and the least weight of a member.
 ATTENTION_TEMPERATURE, UNIFORM_TEMPERATURE = 4.0, 2.0
 ALPHA_STEPS, LEAST_WEIGHT = 20, 0.02
-# Standard errors by which attention must beat no attention out of fold to speak of rows.
-CONVINCING = 2.0
+# How surely attention must beat no attention out of fold to speak of rows: two standard errors of
+# many samples, more of few (Student's t).
+CONVINCING = float(norm.cdf(2.0))
 
 
 @dataclass(frozen=True)
@@ -37,16 +40,19 @@ class Verdict:
         Of the entries in the attention.
     t_statistic : float
         Gain of the group with attention over the group without, in standard errors.
+    n_samples : float
+        Weight of the samples that it rests on.
     """
 
     weights: list[float]
     votes: list[float]
     t_statistic: float
+    n_samples: float = math.inf
 
     @property
     def finds_rows(self) -> bool:
         """Whether attention beats uniform attention out of fold."""
-        return self.t_statistic > CONVINCING
+        return self.t_statistic > float(student.ppf(CONVINCING, max(self.n_samples - 1, 1.0)))
 
 
 def judge(contest: Contest, entries: Sequence[Entry]) -> Verdict:
@@ -70,7 +76,7 @@ def judge(contest: Contest, entries: Sequence[Entry]) -> Verdict:
         share if entry.contestant.attends else 0.0
         for share, entry in zip(_shares(contest, entries, "log_score"), entries, strict=True)
     ]
-    return Verdict(_trimmed(weights), _trimmed(votes), t)
+    return Verdict(_trimmed(weights), _trimmed(votes), t, contest.samples.total_weight)
 
 
 def _shares(contest: Contest, entries: Sequence[Entry], score: str) -> list[float]:
