@@ -72,7 +72,6 @@ def log_normal():
         {"solver": "likelihood", "n_heads": 2},
         {"solver": "gradient", "optimizer": "adam", "max_epochs": 3},
         {"solver": "uniform"},
-        {"solver": "auto"},
     ],
     ids=str,
 )
@@ -102,3 +101,13 @@ def test_a_class_without_a_name_is_not_registered():
         pass
 
     assert before == FAMILIES
+
+
+@pytest.mark.usefixtures("log_normal")
+@pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning")
+def test_a_family_of_ones_own_takes_part_in_the_default():
+    """The contest knows no units of such a response, so that penalties differ a little."""
+    X, z = ragged(n=60)
+    ours = regressor(family="log_normal", random_state=0).fit(X, np.exp(z))
+    gaussian = regressor(random_state=0).fit(X, z)
+    assert np.corrcoef(np.log(ours.predict(X)), gaussian.predict(X))[0, 1] > 0.9

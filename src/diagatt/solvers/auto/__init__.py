@@ -34,6 +34,7 @@ from diagatt.solvers.base import Fitted, Model, Solver, agreed
 from diagatt.solvers.checkpoint import Checkpoint
 from diagatt.solvers.glm import OVERFLOW, DivergedError
 from diagatt.solvers.problem import Problem, Samples
+from diagatt.solvers.uniform import Uniform
 
 __all__ = ["Auto"]
 
@@ -125,6 +126,8 @@ class Auto(Solver):
             raise DivergedError(OVERFLOW)
         groups = None if part.groups is None else part.groups.cpu().numpy()
         folds = content_folds(part, self.folds, seed, groups)
+        if int(folds.max()) == 0:  # copies of one sample: nothing can be held out
+            return replace(Uniform().fit(problem, model, seed=seed), finds_rows=False)
         with progress_bar("Contest", None, verbose) as advance:
             contest = Contest(part, folds, model, seed, _dtype(part), advance)
             self._run(contest)

@@ -248,9 +248,9 @@ def symmetric_matrix(theta: Tensor, d: int) -> Tensor:
 
     Examples
     --------
-    >>> symmetric_matrix(torch.tensor([1.0, 2**0.5, 3.0]), 2)
-    tensor([[1., 1.],
-            [1., 3.]])
+    >>> symmetric_matrix(torch.tensor([1.0, 0.0, 3.0]), 2)
+    tensor([[1., 0.],
+            [0., 3.]])
     """
     W = theta.new_zeros(d, d)
     if len(theta):
