@@ -25,8 +25,8 @@ def simulated_bags(name: str, n: int = 200, seed: int = 0) -> Bags:
     """Simulate samples of 20 rows with 8 features, one of which decides, in one of four families.
 
     "simulated" is the paper's regression with μ = 3 and σ² = 4, "simulated_classes" its mixture
-    classification with a center as long as the paper's in 70 dimensions. For "simulated_counts" and "simulated_times" the active row x gives a Poisson
-    or gamma response of mean exp(xᵀβ).
+    classification with a center as long as the paper's in 70 dimensions. For "simulated_counts"
+    and "simulated_times" the active row x gives a Poisson or gamma response of mean exp(xᵀβ).
     """
     family = _FAMILIES[name]
     if family == "bernoulli":
