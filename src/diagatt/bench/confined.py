@@ -59,8 +59,8 @@ def run_confined(function: Callable[[], dict[str, Any]], limits: Limits) -> dict
     try:
         used, since = -1.0, 0
         while not receiver.poll(1):
-            now = _cpu_seconds(child.pid)
-            since = since + 1 if now == used else 0
+            now, is_paused = _cpu_seconds(child.pid)
+            since = since + 1 if now == used and not is_paused else 0
             used = now
             if since >= STUCK:
                 return {"failed": f"stuck: it used no CPU time for {STUCK} s"}
@@ -74,14 +74,15 @@ def run_confined(function: Callable[[], dict[str, Any]], limits: Limits) -> dict
         receiver.close()
 
 
-def _cpu_seconds(process: int | None) -> float:
-    """Return the CPU time that a process has used; it may have ended already."""
+def _cpu_seconds(process: int | None) -> tuple[float, bool]:
+    """Return the CPU time that a process has used, and whether somebody has paused it."""
     try:
         content = Path(f"/proc/{process}/stat").read_text()
-    except OSError:
-        return -1.0
-    user, system = content.rpartition(")")[2].split()[11:13]
-    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+    except OSError:  # it has ended already
+        return -1.0, False
+    state, *others = content.rpartition(")")[2].split()
+    user, system = others[10:12]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK"), state == "T"
 
 
 def _last_words(exitcode: int | None, limits: Limits) -> str:
