@@ -9,7 +9,9 @@ that of an undisturbed run, and nothing else may lie beside it.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
+import importlib
 import os
 import shutil
 import signal
@@ -163,10 +165,26 @@ def forked(run: Callable[[], None], seconds: float | None) -> bool:
     return os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
 
+def learn_imports(activity: Activity, source: Path, place: Path) -> None:
+    """Import here what the activity imports: the kills are to hit its work, not its imports."""
+    first, names = _copy(source, place / "first"), place / "names"
+    _age(activity, first)
+
+    def run() -> None:
+        activity.run(first)
+        names.write_text("\n".join(sys.modules))
+
+    forked(run, None)
+    for name in names.read_text().splitlines():
+        with contextlib.suppress(Exception):  # some modules are made while others are imported
+            importlib.import_module(name)
+
+
 def disturb(activity: Activity, source: Path, kills: int, rng: np.random.Generator) -> None:
     """Kill one activity this often, and count what was found."""
     counts = activity.counts
     with tempfile.TemporaryDirectory() as place:
+        learn_imports(activity, source, Path(place))
         quiet = _copy(source, Path(place) / "quiet")
         _age(activity, quiet)
         start = time.monotonic()
