@@ -83,7 +83,8 @@ def main(folder: Path) -> None:
                 os.environ |= {name: str(value) for name, value in (job | {"RANK": rank}).items()}
                 work(folder)
                 os._exit(0)
-        if any([os.waitpid(rank, 0)[1] for rank in ranks]):  # noqa: C419, waits for all
+        statuses = [os.waitpid(rank, 0)[1] for rank in ranks]  # of all, before any is judged
+        if any(statuses):
             sys.exit(f"a process of the job of {size} failed: see above.")
 
 
