@@ -76,12 +76,6 @@ class FactoredQueryKey(nn.Module):
         return self.query, self.key
 
     @torch.no_grad()
-    def set_factors(self, query: Tensor, key: Tensor) -> None:
-        """Set W_Q and W_K."""
-        self.query.copy_(query)
-        self.key.copy_(key)
-
-    @torch.no_grad()
     def set_matrix(self, matrix: Tensor) -> None:
         """Set the nearest W of this rank; both factors share its singular values evenly."""
         U, S, Vh = torch.linalg.svd(matrix)
