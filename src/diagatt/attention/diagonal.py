@@ -160,6 +160,8 @@ class DiagonalAttention(AttentionModule):
         self, scale: float = 0.1, generator: torch.Generator | None = None
     ) -> None:
         """Draw W (see the parameterization); set values, intercept and covariates to zero."""
+        if self.value.is_meta:  # parameters will be given; torch takes a second to draw nothing
+            return
         self.query_key.reset_(scale, generator)
         for parameter in self.effects():
             parameter.zero_()

@@ -184,16 +184,6 @@ class Solver(BaseEstimator):
         """
         raise NotImplementedError
 
-    def continues(self, fitted: Fitted) -> bool:
-        """Return whether this solver begins with the fit, so that `finish` can go on from it."""
-        return False
-
-    def finish(
-        self, fitted: Fitted, problem: Problem, model: Model, *, seed: int, verbose: bool = False
-    ) -> Fitted:
-        """Go on from a fit of the same samples that this solver `continues`."""
-        raise NotImplementedError
-
     def n_response_parameters(self, module: DiagonalAttention) -> int:
         """Return how many parameters were fitted to the response.
 
@@ -243,11 +233,6 @@ def with_solver(solver: str, flat: Mapping[str, Any]) -> dict[str, Any]:
 def agreed(tensors: list[Tensor], problem: Problem) -> list[Tensor]:
     """Return the tensors of the first process: rounding may differ between machines."""
     return problem.group.agree(tensors)
-
-
-def same_parameters(one: Solver, other: Solver) -> bool:
-    """Return whether two solvers are of one kind and have the same parameters."""
-    return type(one) is type(other) and repr(one) == repr(other)
 
 
 @torch.no_grad()

@@ -174,5 +174,22 @@ def test_scores_are_the_quadratic_form():
     theta = torch.randn(many.score_width(3), generator=torch.Generator().manual_seed(1)).double()
     W, u = many.symmetric_matrix(theta[:6], 3), theta[6:]
     expected = torch.einsum("na,ab,nb->n", x, W, x) / 3**0.5 + x @ u
-    torch.testing.assert_close(shared.scores(theta[:, None], True)[:, 0], expected)
+    scores, effects = shared.forms(theta[:, None], torch.eye(3).double())
+    torch.testing.assert_close(scores[:, 0], expected)
+    torch.testing.assert_close(effects, x)
     torch.testing.assert_close(W.norm(), theta[:6].norm())
+
+
+@pytest.mark.parametrize("d", [3, 9])
+def test_both_ways_to_compute_quadratic_scores_agree(d, monkeypatch):
+    shared = many.SharedRows(problem("gaussian", n=6, d=d))
+    draw = torch.Generator().manual_seed(2)
+    N, Q, M = len(shared.samples.values), many.score_width(d), 2
+    theta, value = (torch.randn(size, 2, generator=draw).double() for size in (Q, d))
+    slopes = torch.randn(N, 4, generator=draw).double().split([M, 2], dim=1)
+    found = []
+    for most in (0, 10**9):
+        monkeypatch.setattr(many, "MOST_MONOMIALS", most)
+        monkeypatch.setattr(many, "MONOMIALS_PAY", d)
+        found.append([*shared.forms(theta, value), *shared.slopes(*slopes, True)])
+    torch.testing.assert_close(found[0], found[1])

@@ -40,6 +40,9 @@ from diagatt.solvers.problem import Samples
 # Steps at most, and the share of the objective below which a gain ends a fit.
 MOST_STEPS, TOLERANCE = 60, 1e-5
 GLM_STEPS, GLM_TOLERANCE, START_TOLERANCE = 200, 1e-7, 1e-4
+# One product with all monomials of rows pays if so many times the count of fits exceeds d, and if
+# there are no more monomials than this to keep.
+MONOMIALS_PAY, MOST_MONOMIALS = 4, 25_000_000
 # Lower bound of φ of a mixture, as a share of the variance of y.
 LEAST_DISPERSION = 0.01
 # Ridge of coefficients that are not penalized: it only keeps them finite.
@@ -66,26 +69,54 @@ class SharedRows:
         """Return the mean row of every sample."""
         return segment_mean(self.samples.values, self.samples.offsets)
 
-    def scores(self, theta: Tensor, quadratic: bool) -> Tensor:
-        """Return the scores of all fits, (Q, M) → (N, M)."""
-        values = self.samples.values
-        if not quadratic:
-            return values @ theta
-        d = values.shape[1]
-        W = torch.stack([symmetric_matrix(line[:-d], d) for line in theta.T]) / math.sqrt(d)
-        forms, linear = row_forms(values, W, theta[-d:])
-        return forms + linear
+    @cached_property
+    def monomials(self) -> Tensor:  # (N, Q)
+        """Return what the parameters of a quadratic score multiply: products, then features."""
+        x = self.samples.values
+        d = x.shape[1]
+        rows, columns = torch.triu_indices(d, d, device=x.device)
+        products = x[:, rows] * x[:, columns]
+        return torch.cat([products.mul_(_parameter_scales(d).to(products)), x], dim=1)
 
-    def score_slopes(self, slopes: Tensor, quadratic: bool) -> Tensor:
-        """Return slopes in θ of slopes in the scores, (N, M) → (M, Q)."""
+    def _multiplies(self, n_fits: int) -> bool:
+        """Whether one product with all monomials is quicker than one quadratic form per fit."""
+        N, d = self.samples.values.shape
+        return n_fits * MONOMIALS_PAY >= d and N * score_width(d) <= MOST_MONOMIALS
+
+    def forms(self, theta: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Return scores (N, M) and effects (N, L) of all rows, of θ (Q, M) and V (d, L)."""
         values = self.samples.values
+        d, M = values.shape[1], theta.shape[1]
+        if len(theta) > d and self._multiplies(M):
+            return self.monomials @ theta, values @ value
+        both = torch.cat([theta[-d:], value], dim=1)
+        if len(theta) == d:  # linear scores
+            scores, effects = (values @ both).split([M, value.shape[1]], dim=1)
+            return scores, effects
+        W = torch.stack([symmetric_matrix(line[:-d], d) for line in theta.T]) / math.sqrt(d)
+        forms, linear = row_forms(values, W, both)
+        return forms + linear[:, :M], linear[:, M:]
+
+    def slopes(self, of_scores: Tensor, of_rows: Tensor, quadratic: bool) -> tuple[Tensor, Tensor]:
+        """Return slopes in θ (M, Q) and V (L, d) of slopes in scores (N, M), effects (N, L)."""
+        values = self.samples.values
+        d, M = values.shape[1], of_scores.shape[1]
+        if quadratic and self._multiplies(M):
+            return of_scores.T @ self.monomials, of_rows.T @ values
+        linear = torch.cat([of_scores, of_rows], dim=1).T @ values  # (M + L, d)
         if not quadratic:
-            return slopes.T @ values
-        d = values.shape[1]
-        gram = weighted_gram(values, slopes) / math.sqrt(d)  # (M, d, d)
+            return linear[:M], linear[M:]
+        gram = weighted_gram(values, of_scores)  # (M, d, d)
         rows, columns = torch.triu_indices(d, d, device=values.device)
-        twice = gram.new_ones(len(rows)).masked_fill(rows != columns, math.sqrt(2.0))
-        return torch.cat([gram[:, rows, columns] * twice, slopes.T @ values], dim=1)
+        of_W = gram[:, rows, columns] * _parameter_scales(d).to(gram)
+        return torch.cat([of_W, linear[:M]], dim=1), linear[M:]
+
+
+def _parameter_scales(d: int) -> Tensor:
+    """Return ∂ψ/∂θ per product x_a x_b, for a ≤ b: 1/√d, and √2 times it off the diagonal."""
+    rows, columns = torch.triu_indices(d, d)
+    diagonal = torch.full((len(rows),), 1 / math.sqrt(d), dtype=torch.float64)
+    return torch.where(rows == columns, diagonal, math.sqrt(2.0) * diagonal)
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,29 +328,28 @@ class _Parts:
             log_phi.clamp(min=math.log(LEAST_DISPERSION)),
         )
 
-    def attention(self) -> Tensor:  # (N, M)
-        scores = self.fits.shared.scores(self.scores, self.fits._is_quadratic)
+    def attention_and_effects(self) -> tuple[Tensor, Tensor]:  # (N, M), (N, M, K)
+        scores, effects = self.fits.shared.forms(self.scores, self.value)
         sample, offsets = self.fits.shared.sample, self.fits.samples.offsets
         weights = torch.exp((scores - segment_max(scores, offsets)[sample]).clamp(min=-80.0))
-        return weights / segment_sum(weights, offsets)[sample]
-
-    def effects(self) -> Tensor:  # (N, M, K)
-        rows = self.fits.samples.values @ self.value
-        return rows.reshape(len(rows), -1, self.fits.samples.n_outputs)
+        kappa = weights / segment_sum(weights, offsets)[sample]
+        return kappa, effects.reshape(*scores.shape, self.fits.samples.n_outputs)
 
     def slope(self, of_scores: Tensor, of_rows: Tensor, of_shared: Tensor) -> Tensor:
         """Chain slopes in ψ (N, M), effects (N, M, K) and shared (n, M, K) to θ, (M, P)."""
         fits = self.fits
-        of_theta = fits.shared.score_slopes(of_scores, fits._is_quadratic)  # (M, Q)
-        return torch.cat([of_theta, *self._slope(fits.samples.values, of_rows, of_shared)], dim=1)
+        of_theta, of_value = fits.shared.slopes(
+            of_scores, of_rows.flatten(1), fits._is_quadratic
+        )  # (M, Q), (M·K, d)
+        return torch.cat([of_theta, self.effect_slopes(of_value, of_shared)], dim=1)
 
-    def _slope(self, rows: Tensor, of_rows: Tensor, of_shared: Tensor) -> list[Tensor]:
-        (n, M, K), d = of_shared.shape, rows.shape[1]
-        value = (rows.T @ of_rows.reshape(len(rows), M * K)).reshape(d, M, K)
+    def effect_slopes(self, of_value: Tensor, of_shared: Tensor) -> Tensor:
+        """Return slopes in values, intercepts and covariates, (M, …), of (M·K, d), (n, M, K)."""
+        n, M, K = of_shared.shape
         covariates = self.fits.samples.covariates
         gamma = (covariates.T @ of_shared.reshape(n, M * K)).reshape(-1, M, K)
-        lines = [value, of_shared.sum(dim=0)[None], gamma]
-        return [line.permute(1, 0, 2).reshape(M, -1) for line in lines]
+        lines = [of_value.reshape(M, K, -1).transpose(1, 2), of_shared.sum(dim=0)]
+        return torch.cat([line.reshape(M, -1) for line in [*lines, gamma.transpose(0, 1)]], dim=1)
 
 
 def _family_terms(fits: ManyFits, y: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
@@ -337,7 +367,8 @@ def _uniform_loss(fits: ManyFits, parts: _Parts, weights: Tensor) -> _Loss:
     z = (rows @ parts.value).reshape(parts.shared.shape) + parts.shared
     losses, slopes = _family_terms(fits, fits.samples.y, z)
     slopes = weights[:, :, None] * slopes
-    return _Loss((weights * losses).sum(dim=0), torch.cat(parts._slope(rows, slopes, slopes), 1))
+    of_value = slopes.flatten(1).T @ rows  # (M·K, d)
+    return _Loss((weights * losses).sum(dim=0), parts.effect_slopes(of_value, slopes))
 
 
 class _Slopes(NamedTuple):
@@ -352,7 +383,7 @@ class _Slopes(NamedTuple):
 
 def _attention_loss(fits: ManyFits, parts: _Parts, weights: Tensor, mixes: Tensor) -> _Loss:
     """Score all fits in one product, then let each kind of readout judge its own."""
-    given = (parts.attention(), parts.effects(), parts.shared, weights, parts.log_phi)
+    given = (*parts.attention_and_effects(), parts.shared, weights, parts.log_phi)
     if not bool(mixes.any()):
         found = _pooled_slopes(fits, *given)
     elif bool(mixes.all()):

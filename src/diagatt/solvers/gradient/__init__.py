@@ -12,7 +12,7 @@ import torch
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.query_key import PARAMETERIZATIONS
 from diagatt.parameters import Rule, at_least, count, instance, one_of, optional, positive, share
-from diagatt.solvers.base import Fitted, Model, Solver, copy_parameters, same_parameters
+from diagatt.solvers.base import Fitted, Model, Solver, copy_parameters
 from diagatt.solvers.checkpoint import Checkpoint
 from diagatt.solvers.gradient.adam import train as train_module  # `gradient.train` is a file
 from diagatt.solvers.gradient.restarts import average
@@ -244,10 +244,6 @@ class Refined(Solver):
         first, then = self._steps()
         return first.refuse(problem, model) or then.refuse(problem, model)
 
-    def continues(self, fitted: Fitted) -> bool:
-        """Return whether the fit is one of the first solver, so that only refining is left."""
-        return same_parameters(fitted.solver, self._steps()[0])
-
     def fit(
         self,
         problem: Problem,
@@ -261,12 +257,6 @@ class Refined(Solver):
         """Fit by the first solver and go on by gradients."""
         shared: dict[str, Any] = {"checkpoint": checkpoint, "verbose": verbose}
         fitted = self._steps()[0].fit(problem, model, seed=seed, start=start, **shared)
-        return self.finish(fitted, problem, model, seed=seed, verbose=verbose)
-
-    def finish(
-        self, fitted: Fitted, problem: Problem, model: Model, *, seed: int, verbose: bool = False
-    ) -> Fitted:
-        """Go on from a fit of the same samples by the first solver."""
         then = self._steps()[1].fit(problem, model, seed=seed, start=fitted, verbose=verbose)
         history = [*fitted.history, *then.history]
         return replace(then, solver=self, history=history, report=fitted.report, state=fitted.state)
