@@ -73,8 +73,8 @@ PLAIN = [
     BlendedClassifier(members(DiagAttClassifier)),
 ]
 LIFTED = [
-    LiftedRegressor(),
-    LiftedClassifier(),
+    LiftedRegressor(solver=auto.Auto(folds=3)),
+    LiftedClassifier(solver=auto.Auto(folds=3)),
     LiftedRegressor(solver="mixture"),
     LiftedClassifier(solver="mixture"),
     LiftedBlendedRegressor(members(DiagAttRegressor)),

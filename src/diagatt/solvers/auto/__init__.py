@@ -15,7 +15,7 @@ from diagatt.progress import progress_bar
 from diagatt.rowmaps import MOST_DIMENSIONS, distinct_maps
 from diagatt.segments import spread
 from diagatt.solvers.auto.combine import Verdict, judge
-from diagatt.solvers.auto.contest import Contest
+from diagatt.solvers.auto.contest import Contest, Entry
 from diagatt.solvers.auto.contestants import (
     SAMPLE_FEATURES,
     Contestant,
@@ -42,11 +42,9 @@ logger = logging.getLogger(__name__)
 
 # The contest takes at most the first count of samples, and as many as have about so many rows, but
 # never fewer than the last count.
-ALL_SAMPLES, CONTEST_ROWS, LEAST_SAMPLES = 2000, 30_000, 300
+ALL_SAMPLES, CONTEST_ROWS, LEAST_SAMPLES = 2000, 20_000, 300
 # Rows times features of scores from which fewer ways to fit compete.
 LARGE_CONTEST = 30_000_000
-# Standard errors by which features of whole samples must help to be used beside attention.
-CLEAR_GAIN = 2.0
 # Rows times squared features up to which the contest computes in float64.
 EXACT_SIZE = 2_000_000
 
@@ -157,11 +155,12 @@ class Auto(Solver):
         if coarse:
             maps = [rows for rows in maps if rows != "squares"]
         attending = [c for rows in maps for c in attention_contestants(rows, family, (), coarse)]
-        if extra is not None:
-            attending += attention_contestants(extra.rows, family, extra.features, coarse)
         if part.n_features > MOST_DIMENSIONS:
             attending += wide_contestants(family)
         contest.enter([*attending, likelihood_contestant()])
+        if extra is not None and not contest.is_clear(contest.leader(contest.entries), extra):
+            beside = (extra.contestant.rows, family, extra.contestant.features, coarse)
+            contest.enter(attention_contestants(*beside))
 
     def _verdict(self, contest: Contest, problem: Problem) -> Verdict:
         verdict = judge(contest, contest.entries)
@@ -175,7 +174,7 @@ class Auto(Solver):
         return replace(verdict, weights=same[0].tolist(), votes=same[1].tolist())
 
 
-def _helpful_features(contest: Contest) -> Contestant | None:
+def _helpful_features(contest: Contest) -> Entry | None:
     """Let features of whole samples compete on the best maps; return who gains clearly by them."""
     plain = contest.leader(contest.entries)
     affine = contest.leader([e for e in contest.entries if e.contestant.is_affine])
@@ -189,8 +188,7 @@ def _helpful_features(contest: Contest) -> Contestant | None:
         for contestant in uniform_contestants(rows, features)
     ]
     best = contest.leader(contest.enter(tried))
-    gain, error = contest.gap(best, plain)
-    return best.contestant if gain > CLEAR_GAIN * error else None
+    return best if contest.is_clear(best, plain) else None
 
 
 def _contest_part(problem: Problem, seed: int) -> Samples:

@@ -2,8 +2,10 @@ r"""Weights of contestants, from their out-of-fold log scores.
 
 Within the fits with attention, and within those without, weights are :math:`∝ e^{-nΔ/t}` with the
 gap Δ of the mean score to the best. Predictions are means, so that their weights come from the
-scores of means; votes about rows come from the log scores of responses. The two groups are mixed by
-one α that minimizes the loss of the blended out-of-fold means.
+scores of means; votes about rows come from the log scores of responses. Where means cannot tell
+models of latent rows apart, their log scores do: a model of the whole response is judged by more
+than its mean. The two groups are mixed by one α that minimizes the loss of the blended out-of-fold
+means.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ class Verdict:
 
 def judge(contest: Contest, entries: Sequence[Entry]) -> Verdict:
     """Return weights and votes of all entries; those that were dropped have none."""
-    shares = _shares(contest, entries, "mean_score")
+    shares = _shares(contest, entries, "mean_score", _density_gaps(contest, entries))
     means: dict[bool, Tensor] = {}
     for attends in (False, True):
         parts = [
@@ -79,13 +81,42 @@ def judge(contest: Contest, entries: Sequence[Entry]) -> Verdict:
     return Verdict(_trimmed(weights), _trimmed(votes), t, contest.samples.total_weight)
 
 
-def _shares(contest: Contest, entries: Sequence[Entry], score: str) -> list[float]:
-    """Return shares that sum to one within the group with attention and within the other."""
+def _density_gaps(contest: Contest, entries: Sequence[Entry]) -> list[float]:
+    """Return what log scores say beyond scores of means, as gaps to the best whose mean is good.
+
+    A mean is good if it is no more than one standard error behind the best. Fits without a density
+    of their own have no gap.
+    """
+    gaps = [0.0] * len(entries)
+    dense = [k for k, entry in enumerate(entries) if entry.is_alive and entry.has_density]
+    if not dense:
+        return gaps
+    first = contest.leader([entries[k] for k in dense], score="mean_score")
+    beyond = {k: contest.mean(entries[k].log_score - entries[k].mean_score) for k in dense}
+    good = [
+        beyond[k]
+        for k in dense
+        for gap, error in [contest.gap(first, entries[k], score="mean_score")]
+        if gap <= error
+    ]
+    for k in dense:
+        gaps[k] = max(0.0, max(good) - beyond[k])
+    return gaps
+
+
+def _shares(
+    contest: Contest, entries: Sequence[Entry], score: str, gaps: Sequence[float] | None = None
+) -> list[float]:
+    """Return shares that sum to one within the group with attention and within the other.
+
+    Gaps, one per entry, are taken off its mean score.
+    """
     shares = [0.0] * len(entries)
     total = contest.samples.total_weight
+    gaps = gaps or shares
     for attends, temperature in ((False, UNIFORM_TEMPERATURE), (True, ATTENTION_TEMPERATURE)):
         group = {
-            k: contest.mean(getattr(entry, score))
+            k: contest.mean(getattr(entry, score)) - gaps[k]
             for k, entry in enumerate(entries)
             if entry.is_alive and entry.contestant.attends is attends
         }

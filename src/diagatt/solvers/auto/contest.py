@@ -35,6 +35,11 @@ logger = logging.getLogger(__name__)
 # Standard errors behind the best that a contestant may be after one fold and after two; a solver
 # that fits on its own costs more and must be nearer.
 AFTER_ONE, AFTER_TWO, AFTER_ONE_ALONE = 3.0, 2.0, 1.0
+# How many go on at most, by either score, after one fold and after two: where all do well, a few
+# stand for all.
+MOST_AFTER_ONE, MOST_AFTER_TWO = 24, 10
+# Standard errors by which one entry must be better than another to be so clearly.
+CLEAR_GAIN = 2.0
 # Ways in which arithmetic fails on data that a contestant is not made for.
 BREAKDOWNS = (DivergedError, torch.linalg.LinAlgError)  # type: ignore[attr-defined]
 # Scores of held-out samples: of responses, and of their means alone.
@@ -226,13 +231,13 @@ class Contest:
             best = self.leader(self.entries, seen, score)
             for attends in (False, True):
                 group = [e for e in entries if e.is_alive and e.contestant.attends is attends]
-                leader = self.leader(group, seen, score) if group else None
-                for entry in group:
+                group.sort(key=lambda entry: -self._rating(entry, seen, score))
+                for place, entry in enumerate(group[: MOST_AFTER_TWO if stage else MOST_AFTER_ONE]):
                     gap, error = self.gap(best, entry, seen, score)
                     limit = AFTER_TWO if stage else AFTER_ONE
                     if not entry.contestant.is_batched and not stage:
                         limit = AFTER_ONE_ALONE
-                    if entry is leader or gap <= limit * error:
+                    if place == 0 or gap <= limit * error:
                         kept.add(id(entry))
         for entry in entries:
             entry.is_alive = id(entry) in kept
@@ -241,12 +246,13 @@ class Contest:
         self, entries: Sequence[Entry], seen: Tensor | None = None, score: str = "log_score"
     ) -> Entry:
         """Return the alive entry with the best mean score."""
+        alive = (entry for entry in entries if entry.is_alive)
+        return max(alive, key=lambda entry: self._rating(entry, seen, score))
 
-        def mean(entry: Entry) -> float:
-            value = self.mean(getattr(entry, score), seen)
-            return value if math.isfinite(value) else -math.inf
-
-        return max((entry for entry in entries if entry.is_alive), key=mean)
+    def _rating(self, entry: Entry, seen: Tensor | None, score: str) -> float:
+        """Return the mean score, −∞ if there is none."""
+        value = self.mean(getattr(entry, score), seen)
+        return value if math.isfinite(value) else -math.inf
 
     def mean(self, values: Tensor, seen: Tensor | None = None) -> float:
         """Return the weighted mean over samples."""
@@ -263,6 +269,11 @@ class Contest:
         weight = self.samples.weights if seen is None else self.samples.weights[seen]
         variance = self.mean((difference - mean).square(), seen)
         return mean, (max(variance, 0.0) / float(weight.sum())) ** 0.5
+
+    def is_clear(self, better: Entry, worse: Entry) -> bool:
+        """Return whether one entry's log score is clearly higher than another's."""
+        gain, error = self.gap(better, worse)
+        return gain > CLEAR_GAIN * error
 
 
 def batch_key(contestant: Contestant) -> tuple:
