@@ -251,12 +251,12 @@ class RaggedRows(Sequence):
     @property
     def sample_ids(self) -> np.ndarray | None:
         """What the source calls the samples, (n_samples,) of str; None if it does not."""
-        return self._sample_ids
+        return _texts(self._sample_ids)
 
     @property
     def row_ids(self) -> np.ndarray | None:
         """What the source calls the rows, (n_rows,) of str; None if it does not."""
-        return self._row_ids
+        return _texts(self._row_ids)
 
     @property
     def lengths(self) -> np.ndarray:
@@ -334,7 +334,7 @@ class RaggedRows(Sequence):
     def _part(self, rows: Any, offsets: np.ndarray, samples: Any) -> RaggedRows:
         """Return these rows of these samples, with their names."""
         pairs = ((self._sample_ids, samples), (self._row_ids, rows))
-        ids = (None if own is None else own[chosen] for own, chosen in pairs)
+        ids = (None if own is None else _chosen(own, chosen) for own, chosen in pairs)
         return RaggedRows(self._values[rows], offsets, self._feature_names, *ids)
 
     def __eq__(self, other: object) -> bool:
@@ -350,7 +350,7 @@ class RaggedRows(Sequence):
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple:
-        names = (self._feature_names, self._sample_ids, self._row_ids)
+        names = (self._feature_names, self.sample_ids, self.row_ids)
         return RaggedRows, (np.array(self._values), np.array(self._offsets), *names)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
@@ -427,14 +427,33 @@ class RaggedRows(Sequence):
         return values.to(device=device, dtype=dtype), offsets.to(device=device)
 
 
-def _ids(given: Any, what: str, count: int) -> np.ndarray | None:
-    """Return ids as text; None if there are none."""
+def _ids(given: Any, what: str, count: int) -> Any:
+    """Return ids as text; None if there are none.
+
+    A column of Arrow stays one: a store has an id for every row, and fits do not look at them.
+    """
     if given is None:
         return None
+    if type(given).__name__ == "StringArray" and len(given) == count:
+        return given
     ids = np.array([str(one) for one in given], dtype=object)
     if len(ids) != count:
         raise ValueError(f"{what} has {len(ids)} entries: {count} are needed.")
     return _frozen(ids)
+
+
+def _texts(ids: Any) -> np.ndarray | None:
+    """Return ids as an array of str."""
+    if ids is None or isinstance(ids, np.ndarray):
+        return ids
+    return _frozen(np.array(ids.to_pylist(), dtype=object))
+
+
+def _chosen(ids: Any, which: Any) -> Any:
+    """Return some of the ids, in an array or a column of Arrow."""
+    if isinstance(ids, np.ndarray) or isinstance(which, slice):
+        return ids[which]
+    return ids.take(which)
 
 
 def _joined(ids: list[Any]) -> np.ndarray | None:

@@ -139,8 +139,10 @@ def predict_parts(model: Path, fitted: Any, inputs: Inputs, folder: Path) -> Non
         group.share(b"ready")  # nobody writes before the folder has been looked at
         own = range(group.rank, len(paths), group.size)
         for part in store.parts([k for k in own if _stamp(paths[k]) != stamps[k]]):
-            answers = answer(fitted, part.X, part.covariates)
-            ids = range(part.start, part.start + len(part))
+            answers = answer(fitted, part.X, part.named_covariates)
+            ids = part.X.sample_ids
+            if ids is None:
+                ids = range(part.start, part.start + len(part))
             payload = {name: part.payload(name) for name in part.columns}
             columns = _columns(answers, inputs.kind, ids) | payload
             _write(paths[part.shard], columns, {STAMP: stamps[part.shard]})
