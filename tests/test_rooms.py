@@ -33,7 +33,7 @@ FLOORS = [
     {"commands"},
 ]
 # Doors to the house: they re-export what users import.
-DOORS = {"__init__", "__main__", "text", "images"}
+DOORS = {"__init__", "__main__", "text", "images", "cells", "slides"}
 
 
 def modules():

@@ -67,6 +67,7 @@ class WithKinds:
     def __signature__(self) -> inspect.Signature:
         (first, *others, _) = inspect.signature(self.command, eval_str=True).parameters.values()
         columns = [_parameter(o, metavar="COLUMN") for k in KINDS.values() for o in k.columns]
+        columns += [_parameter(o) for k in KINDS.values() for o in k.reading]
         settings = [o for k in KINDS.values() for o in k.settings]
         chosen = [_parameter(o) for o in settings if o.makes_rows or not self.makes_rows]
         parameters = [first, *columns, *others, *chosen]
@@ -104,7 +105,7 @@ def columns(
     id: str | None = None,
 ) -> Columns:
     """Return the columns that were named; several are separated by commas."""
-    known = [option.name for kind in KINDS.values() for option in kind.columns]
+    known = [o.name for kind in KINDS.values() for o in (*kind.columns, *kind.reading)]
     named = {name: asked[name] for name in known if asked.get(name)}
     if features and "sample" not in named:
         raise ValueError("--features are columns of a table with one line per row: give --sample.")

@@ -17,6 +17,7 @@ from diagatt.certainty.rows import LEAST_UNEVENNESS, warn_of_no_row
 from diagatt.estimators.diagonal_reading import DiagonalReading, check_lengths
 from diagatt.estimators.members import StoredMember
 from diagatt.estimators.presets import get_preset
+from diagatt.estimators.sources import from_sources
 from diagatt.estimators.stored import check_given, counted_samples, is_small
 from diagatt.parameters import Rule
 from diagatt.persistence import to_json
@@ -141,6 +142,7 @@ class _DiagAtt(DiagonalReading):
     def _estimator_type_name(cls) -> str:
         raise NotImplementedError
 
+    @from_sources
     def fit(
         self,
         X: Any,
@@ -156,9 +158,12 @@ class _DiagAtt(DiagonalReading):
         X : RaggedRows, list of (p_i, d) arrays, (n, p, d) array, (n, d) array, or RowStore
             Samples. A 2-D array is n one-row samples, for which the model is a plain GLM. A
             `diagatt.stores.RowStore` is fitted in passes over its shards, in bounded memory; it
-            holds its own responses, weights and covariates.
+            holds its own responses, weights and covariates. An AnnData object is read as
+            ``fit(adata, sample_key="patient", target="disease")``, where `layer` or `obsm` names
+            the features, and `covariates`, `groups` and `sample_weight` are columns of its obs
+            (`diagatt.cells.read_cells`).
         y : array of shape (n,)
-            Left out with a RowStore.
+            Left out with a RowStore or AnnData.
         sample_weight : array of shape (n,), optional
         covariates : array of shape (n, q), optional
             Shared covariates z whose effect is added to the predictor.
@@ -177,8 +182,9 @@ class _DiagAtt(DiagonalReading):
         encode = self._stored_encoder(X)
         if is_small(X):
             whole = X.take(np.arange(len(X)))
-            return super()._problem(whole.X, whole.y, whole.weights, whole.covariates)
+            return super()._problem(whole.X, whole.y, whole.weights, whole.named_covariates)
         self._note_features(X)
+        self._note_names("covariate_names_in_", X.covariate_names)
         self._check_rows(X)
         family, n_outputs = self._fitted_family()
         kind, device = self._torch_dtype(X.dtype), torch.device(self.device)
@@ -285,7 +291,7 @@ class _DiagAtt(DiagonalReading):
             self.has_row_of_interest_ = max(self.unevenness_) >= LEAST_UNEVENNESS
         self._state = fitted.state
         if self.has_row_of_interest_ is False:
-            warn_of_no_row(stacklevel=6)  # the line that called fit
+            warn_of_no_row(stacklevel=7)  # the line that called fit
         self.n_iter_ = max(len(history) for history in fitted.history)
         self.communication_ = {
             "processes": problem.group.size,

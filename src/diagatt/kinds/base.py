@@ -122,6 +122,8 @@ class Kind:
     name: ClassVar[str]
     # Options that name the column of a table which holds the samples.
     columns: ClassVar[tuple[Option, ...]] = ()
+    # Options that say how a file or folder is read; model files keep them with the columns.
+    reading: ClassVar[tuple[Option, ...]] = ()
     # Options of `diagatt fit` for `model`, and of `diagatt store write` for `transformer`.
     settings: ClassVar[tuple[Option, ...]] = ()
     # Module and names of the classes of saved models that only this kind knows.
@@ -196,8 +198,10 @@ class Kind:
             starts = answers.rows.offsets[:-1]
             pairs = zip(starts, found["row"], strict=True)
             found["row_id"] = [None if row < 0 else ids[start + row] for start, row in pairs]
-        weights = answers.located_weights
-        return found if weights is None else {**found, "weight": weights[:, head]}
+        if answers.located_weights is not None:
+            found["weight"] = answers.located_weights[:, head]
+        strongest = answers.strongest(head)
+        return found if strongest is None else {**found, "features": strongest}
 
     def drawing(self, prepared: Any) -> dict[str, Any]:
         """Return what `report.write_page` draws rows on: texts and spans, images and boxes."""

@@ -34,6 +34,10 @@ def read_inputs(
     if need_target and columns.target not in table.names:
         what = f"has no column {columns.target!r}" if columns.target else "needs --target COLUMN"
         raise ValueError(f"{path} {what}: the response must be known here.")
+    for kind in KINDS.values():
+        for option in kind.reading:
+            if option.name in columns.asked:
+                raise ValueError(f"--{option.name} is for {kind.name}s: {path} is a table.")
     columns = columns if columns.asked else replace(columns, asked=_guess(table))
     if len(columns.asked) > 1:
         raise ValueError(f"give one of {', '.join('--' + o for o in columns.asked)}, not several.")
