@@ -27,6 +27,7 @@ def predict(
     drop: options.Drop = "",
     memory: options.Memory = 1024,
     overwrite: options.Overwrite = False,
+    **asked: Any,
 ) -> None:
     """Predict new samples, and say which rows decided.
 
@@ -48,7 +49,7 @@ def predict(
         from diagatt.kinds.files import load_model, read_inputs
 
         fitted, columns = load_model(model)
-        inputs = read_inputs(data, options.without(columns, drop), memory=memory)
+        inputs = read_inputs(data, options.without(columns, drop, asked), memory=memory)
         if parts:
             predict_parts(model, fitted, inputs, output)
         else:
@@ -73,6 +74,7 @@ def evaluate(
     ] = None,
     drop: options.Drop = "",
     overwrite: options.Overwrite = False,
+    **asked: Any,
 ) -> None:
     """Compare predictions with known responses.
 
@@ -86,7 +88,7 @@ def evaluate(
         from diagatt.kinds.files import load_model, read_inputs
 
         fitted, columns = load_model(model)
-        inputs = read_inputs(data, options.without(columns, drop), need_target=True)
+        inputs = read_inputs(data, options.without(columns, drop, asked), need_target=True)
         found = scores(fitted, inputs)
         table = Table("metric", "value", title=f"{len(inputs)} samples")
         for name, value in found.items():

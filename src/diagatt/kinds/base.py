@@ -31,6 +31,7 @@ class Option:
     default: Any = None
     min: float | None = None
     makes_rows: bool = False  # whether `diagatt store write` takes it, too
+    changes: bool = False  # whether `diagatt predict` may be given another value than `fit` was
 
 
 @dataclass(frozen=True)
@@ -142,8 +143,12 @@ class Kind:
         """Return whether a path without options is of this kind."""
         return False
 
+    def reads(self, path: Path, columns: Columns) -> bool:
+        """Return whether a path with these options is of this kind."""
+        return self.opens(path)
+
     def open(self, path: Path, columns: Columns, memory: float) -> Inputs:
-        """Read a path that `opens` accepts; `memory` limits MiB of rows where that is possible."""
+        """Read a path that `reads` accepts; `memory` limits MiB of rows where that is possible."""
         raise NotImplementedError
 
     def guess(self, table: Table) -> dict[str, str]:

@@ -116,13 +116,13 @@ def test_backed_through_a_store(adata, tmp_path, monkeypatch, sparse):
     monkeypatch.setattr("diagatt.kinds.cells.table.BLOCK", 100)
     how = {"sample_key": "patient", "covariates": ["age"]}
     kept = []
-    original = source.temporary
+    original = source.temporary_store
 
     def noted(*given):
         kept.append(original(*given))
         return kept[-1]
 
-    monkeypatch.setattr(source, "temporary", noted)
+    monkeypatch.setattr(source, "temporary_store", noted)
     model = DiagAttClassifier(**QUICK).fit(backed, target="disease", **how)
     store = kept[0]
     assert store.to_rows() == read_cells(adata, "patient").rows()

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from diagatt.kinds.base import KINDS, Columns, Inputs, Kind, Option
-
-IN_MEMORY = 0.25  # share of the memory that rows may take; beyond, they go through a store
+from diagatt.kinds.temporary import IN_MEMORY, temporary_store
 
 
 class Cells(Kind):
@@ -25,7 +24,6 @@ class Cells(Kind):
     def open(self, path: Path, columns: Columns, memory: float) -> Inputs:
         """Read the cells; rows of more than a quarter of `memory` go through a temporary store."""
         from diagatt.kinds.cells.samples import CellSamples
-        from diagatt.kinds.cells.source import temporary
         from diagatt.kinds.cells.table import CellTable
 
         sample = columns.asked.get("sample")
@@ -36,7 +34,7 @@ class Cells(Kind):
             target = columns.target if columns.target in table.obs else None
             samples = CellSamples.of(table, sample, target=target, covariates=columns.covariates)
             if table.nbytes > memory * 2**20 * IN_MEMORY:
-                store = temporary(samples, memory)
+                store = temporary_store(samples, memory)
                 return Inputs(KINDS["store"], store, samples.y, None, samples.ids, columns)
             X = samples.rows()
         if not columns.of_a_model and columns.features:

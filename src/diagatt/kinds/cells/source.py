@@ -5,16 +5,13 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from diagatt.kinds.cells.samples import CellSamples
 from diagatt.kinds.cells.table import CellTable
+from diagatt.kinds.temporary import temporary_store
 
 __all__ = ["opened", "read_cells", "write_store"]
 
@@ -105,20 +102,7 @@ def opened(
         return
     if samples.groups is not None:
         raise ValueError("groups need samples in memory: read the object with adata.to_memory().")
-    yield temporary(samples, MEMORY), given
-
-
-def temporary(samples: Any, memory: float) -> Any:
-    """Return a store of the samples whose folder is removed with it."""
-    folder = tempfile.mkdtemp(prefix="diagatt-")
-    try:
-        shard_mib = min(64, memory / 16)
-        store = samples.to_store(Path(folder, "rows"), memory, shard_mib=shard_mib)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    weakref.finalize(store, shutil.rmtree, folder, ignore_errors=True)
-    return store
+    yield temporary_store(samples, MEMORY), given
 
 
 def arguments(samples: CellSamples, fits: bool) -> dict[str, Any]:
