@@ -83,7 +83,7 @@ def from_npz(long, tmp_path, reference):
 
 
 def from_store(long, tmp_path, reference):
-    X, y, ids, *_ = reference
+    X, y, *_ = reference
     shuffled = X.with_features(NAMES[::-1])
     store = RowStore.from_rows(tmp_path / "s", shuffled, y, shard_mib=0.001)
     assert len(store.shards) > 2
