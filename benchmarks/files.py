@@ -1,7 +1,7 @@
 """Files that users hold, at full size: how much memory a fit and a prediction take.
 
-Run ``python -m benchmarks.files cells slides sparse`` (``--share 0.01`` for a quick look). Files are
-written to the temporary folder, 1, 11 and 0.2 GB, and removed.
+Run ``python -m benchmarks.files cells slides sparse`` (``--share 0.01`` for a quick look). Files go
+to the temporary folder, 1, 11 and 0.2 GB, and are removed.
 
 * ``cells``   a backed h5ad: 2,000 patients × 2,000 scattered cells × 50 features, float32;
 * ``slides``  500 slides × 5,000 patches × 1,024 features, float16, in h5 as TRIDENT writes it;

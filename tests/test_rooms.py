@@ -17,7 +17,7 @@ FLOORS = [
     {"coerce", "attributes"},
     {"ragged"},
     {"segments", "localization", "selection"},
-    {"scores", "families", "persistence", "stores", "rowmaps"},
+    {"scores", "families", "persistence", "stores", "rowmaps", "encoders"},
     {"metrics", "attention", "simulate"},
     {"solvers"},
     {"certainty"},

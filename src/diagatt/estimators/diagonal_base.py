@@ -38,9 +38,12 @@ from diagatt.solvers import (
 )
 from diagatt.solvers.criteria import unevenness
 from diagatt.solvers.heads import fit_heads, heads_to_try
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.stored import StoredProblem
 from diagatt.stores import RowStore
+
+# Samples of a store that an encoder is fitted to, if they fit into its memory.
+ENCODED_SAMPLES = 2000
 
 
 class _DiagAtt(DiagonalReading):
@@ -64,7 +67,14 @@ class _DiagAtt(DiagonalReading):
         "device": parameters.device(),
         "dtype": parameters.one_of(None, "float32", "float64"),
         "verbose": parameters.boolean(),
+        "encoder": parameters.optional(
+            Rule(
+                "a transformer with fit and transform",
+                lambda value: hasattr(value, "fit") and hasattr(value, "transform"),
+            )
+        ),
     }
+    later_parameters: ClassVar[Mapping[str, Any]] = {"encoder": None}
 
     def __init__(
         self,
@@ -82,6 +92,7 @@ class _DiagAtt(DiagonalReading):
         device: str = "cpu",
         dtype: str | None = None,
         verbose: bool = False,
+        encoder: Any = None,
     ) -> None:
         self.n_heads = n_heads
         self.solver = solver
@@ -96,6 +107,7 @@ class _DiagAtt(DiagonalReading):
         self.device = device
         self.dtype = dtype
         self.verbose = verbose
+        self.encoder = encoder
 
     def __new__(cls, *args: Any, **given: Any) -> Self:
         """Make an estimator; a parameter that belongs to a solver is told where it went."""
@@ -188,7 +200,22 @@ class _DiagAtt(DiagonalReading):
         self._check_rows(X)
         family, n_outputs = self._fitted_family()
         kind, device = self._torch_dtype(X.dtype), torch.device(self.device)
-        return counted_samples(StoredProblem(X, family, encode, n_outputs, kind, device))
+        problem = StoredProblem(X, family, encode, n_outputs, kind, device)
+        if self.encoder is not None:
+            problem = self._with_encoder(problem)
+        return counted_samples(problem)
+
+    def _with_encoder(self, problem: StoredProblem) -> StoredProblem:
+        """Fit the encoder to some samples of a store, and encode all as they are read."""
+        chosen = problem.sample(ENCODED_SAMPLES, np.random.default_rng(0))
+        self._fit_encoder(chosen.values.cpu().numpy())
+        encoder: Any = self.encoder_
+
+        def change(part: Samples) -> Samples:
+            values = torch.from_numpy(encoder(part.values.cpu().numpy()))
+            return replace(part, values=values.to(part.values))
+
+        return problem.changed(change)
 
     def _stored_encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
         """Return the function that turns stored responses into numbers."""

@@ -67,9 +67,11 @@ class Answers:
         None if features have no names, or the estimator no values in original features.
         """
         named = getattr(self.rows, "feature_names", None) is not None
-        names, value = (getattr(self.estimator, a, None) for a in ("feature_names_in_", "value_"))
+        names: Any = getattr(self.estimator, "feature_names_in_", None)
+        value: Any = getattr(self.estimator, "value_", None)
         heads = self.located.shape[1]
-        if not named or names is None or value is None or len(value) % heads:
+        fits = value is not None and names is not None and value.shape[-1] == len(names)
+        if not named or not fits or len(value) % heads or self.rows.is_sparse:
             return None
         rows = self.rows.with_features(names.tolist())
         value = value.reshape(-1, heads, *value.shape[1:])[:, head].sum(axis=0)  # ([K,] d)
