@@ -58,6 +58,28 @@ def float_array(values: Any, what: str, place: Place) -> np.ndarray:
     return np.ascontiguousarray(array) if array.ndim else array
 
 
+def is_sparse(values: Any) -> bool:
+    """Whether values are a sparse matrix or array of scipy."""
+    return hasattr(values, "toarray") and hasattr(values, "tocsr")
+
+
+def sparse_matrix(values: Any, what: str) -> Any:
+    """Return a CSR array of floats with sorted indices; float32 is kept, the rest is float64.
+
+    Nothing is copied that need not be.
+    """
+    from scipy.sparse import csr_array
+
+    if values.ndim != 2 or values.shape[1] == 0:
+        raise InputError(f"{what} must be a 2-D matrix (rows × features), got {values.shape}.")
+    refuse_kind(np.empty(0, values.dtype), what, "MmcSUVO")
+    kind = np.float32 if values.dtype == np.float32 else np.float64
+    matrix = csr_array(values.tocsr()).astype(kind, copy=False)
+    if not matrix.has_sorted_indices:
+        matrix = matrix.sorted_indices()
+    return matrix
+
+
 def as_numpy(tensor: torch.Tensor) -> np.ndarray:
     """Return a tensor from any device as an array, detached."""
     tensor = tensor.detach().cpu()

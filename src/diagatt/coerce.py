@@ -22,10 +22,12 @@ from diagatt.arrays import (
     as_numpy,
     float_array,
     float_matrix,
+    is_sparse,
     plain_array,
     refuse_dates,
     refuse_kind,
     refuse_missing,
+    sparse_matrix,
 )
 from diagatt.names import Names, checked, match, names_of, order
 
@@ -82,14 +84,11 @@ def samples(X: Any) -> Packed:
 
 def pack_samples(matrices: Iterable[Any]) -> Packed:
     """Pack a list of ``(p_i, d)`` matrices; frames among them are matched by name."""
-    parts: list[np.ndarray] = []
+    parts: list[Any] = []
     names: Names | None = None
     ids: list[Any] = []
     for i, sample in enumerate(matrices):
-        matrix, own = (
-            float_matrix(sample, f"sample {i}", _row_of(i)),
-            names_of(sample, f"sample {i}"),
-        )
+        matrix, own = _matrix(sample, i), names_of(sample, f"sample {i}")
         if not parts:
             names = own
         if (own is None) != (names is None):
@@ -106,7 +105,9 @@ def pack_samples(matrices: Iterable[Any]) -> Packed:
                 f"sample {i} has {matrix.shape[1]} features, sample 0 has "
                 f"{parts[0].shape[1]}: all samples need the same number of features."
             )
-        if len(matrix) == 0:
+        if parts and is_sparse(matrix) != is_sparse(parts[0]):
+            raise InputError(f"of sample {i} and sample 0 one is sparse: pass all alike.")
+        if matrix.shape[0] == 0:
             raise InputError(
                 f"sample {i} has no rows: every sample needs at least one row; drop it."
             )
@@ -114,9 +115,26 @@ def pack_samples(matrices: Iterable[Any]) -> Packed:
         ids.append(_index(sample))
     if not parts:
         raise InputError("the list of samples is empty: pass at least one (p, d) matrix.")
-    values = parts[0] if len(parts) == 1 else np.concatenate(parts)
     row_ids = None if any(own is None for own in ids) else [one for own in ids for one in own]
-    return Packed(values, offsets_from([len(part) for part in parts]), names, None, row_ids)
+    offsets = offsets_from([part.shape[0] for part in parts])
+    return Packed(stacked(parts), offsets, names, None, row_ids)
+
+
+def stacked(parts: Sequence[Any]) -> Any:
+    """Put matrices, all dense or all sparse, one below the other; one alone is not copied."""
+    if len(parts) == 1:
+        return parts[0]
+    if is_sparse(parts[0]):
+        from scipy.sparse import vstack
+
+        return vstack(parts, format="csr")
+    return np.concatenate(parts)
+
+
+def _matrix(sample: Any, i: int) -> Any:
+    if is_sparse(sample):
+        return sparse_matrix(sample, f"sample {i}")
+    return float_matrix(sample, f"sample {i}", _row_of(i))
 
 
 def pack_dense(array: Any) -> Packed:
@@ -244,6 +262,8 @@ def pack_arrow(column: Any) -> Packed:
 
 def refuse_nonfinite(rows: Any) -> None:
     """Refuse NaN and infinity in `RaggedRows`, naming the sample and the row."""
+    if rows.is_sparse:
+        return _refuse_nonfinite_entries(rows)
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(rows.values.sum(dtype=np.float64)):  # one pass, no temporary
             return
@@ -254,6 +274,17 @@ def refuse_nonfinite(rows: Any) -> None:
             kind = "NaN" if np.isnan(block[wrong[0]]).any() else "infinity"
             where = row_name(rows.offsets, start + int(wrong[0]))
             raise InputError(f"{where} contains {kind}: drop the row or impute it.")
+
+
+def _refuse_nonfinite_entries(rows: Any) -> None:
+    """Do the same with sparse rows, of which only stored entries are looked at."""
+    wrong = np.flatnonzero(~np.isfinite(rows.values.data))
+    if len(wrong):
+        kind = "NaN" if np.isnan(rows.values.data[wrong[0]]) else "infinity"
+        row = int(np.searchsorted(rows.values.indptr, wrong[0], side="right")) - 1
+        raise InputError(
+            f"{row_name(rows.offsets, row)} contains {kind}: drop the row or impute it."
+        )
 
 
 def refuse_huge(rows: Any) -> None:

@@ -47,6 +47,8 @@ class SavedToFile:
 
     #: Entries of the document beside those that all have.
     further_entries: ClassVar[tuple[str, ...]] = ()
+    #: Parameters that older files lack, with the value that these mean.
+    later_parameters: ClassVar[Mapping[str, Any]] = {}
     #: What each fitted attribute is; a file that says otherwise is refused.
     fitted_rules: ClassVar[attributes.Rules] = {}
 
@@ -171,6 +173,8 @@ def build(kind: Any, document: Mapping[str, Any], *, without: tuple[str, ...] = 
         Parameters that are not in the file.
     """
     expected = set(kind._get_param_names()) - set(without)
+    later = getattr(kind, "later_parameters", {})  # which older files lack
+    document = {**{name: later[name] for name in expected & set(later)}, **document}
     for name in sorted(expected ^ set(document)):
         problem = "is missing" if name in expected else f"is none of {kind.__name__}"
         raise ValueError(f"the parameter {shown(name)} {problem}")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from diagatt.arrays import float_matrix
+from diagatt.arrays import InputError, float_matrix, is_sparse, sparse_matrix
 from diagatt.coerce import (
     offsets_from,
     pack_arrow,
@@ -25,6 +25,7 @@ from diagatt.coerce import (
     pack_samples,
     row_name,
     samples,
+    stacked,
 )
 from diagatt.names import checked, listed, names_of
 
@@ -36,9 +37,10 @@ class RaggedRows(Sequence):
 
     Parameters
     ----------
-    values : array of shape (n_rows, n_features)
+    values : array or scipy sparse matrix of shape (n_rows, n_features)
         The rows of all samples, one sample after the other. float32 and float64 are kept, other
-        real types become float64. A C-contiguous array is not copied.
+        real types become float64. A C-contiguous array is not copied. A sparse matrix stays one, in
+        CSR form.
     offsets : array of shape (n_samples + 1,)
         ``offsets[0] = 0``, strictly increasing, ``offsets[-1] = n_rows``.
     feature_names : sequence of n_features different strings, optional
@@ -49,7 +51,8 @@ class RaggedRows(Sequence):
     Attributes
     ----------
     values, offsets : ndarray
-        Read-only views.
+        Read-only views; `values` is a CSR array if `is_sparse`.
+    is_sparse : bool
     feature_names : tuple of str, or None
     sample_ids, row_ids : arrays of str, or None
     lengths : ndarray of shape (n_samples,)
@@ -101,12 +104,16 @@ class RaggedRows(Sequence):
         if cuts.ndim != 1 or len(cuts) < 1 or cuts.dtype.kind not in "iu":
             raise ValueError("offsets must be a 1-D integer array of length n_samples + 1.")
         cuts = np.ascontiguousarray(cuts, dtype=np.int64)
-        packed = float_matrix(values, "values", lambda at: row_name(cuts, int(at[0])))
+        if is_sparse(values):
+            packed = sparse_matrix(values, "values")
+        else:
+            packed = float_matrix(values, "values", lambda at: row_name(cuts, int(at[0])))
+        n_rows = packed.shape[0]
         if len(cuts) < 2:
             raise ValueError("RaggedRows holds no sample: pass at least one (p, d) matrix.")
-        if cuts[0] != 0 or cuts[-1] != len(packed):
+        if cuts[0] != 0 or cuts[-1] != n_rows:
             raise ValueError(
-                f"offsets must run from 0 to the number of rows ({len(packed)}), "
+                f"offsets must run from 0 to the number of rows ({n_rows}), "
                 f"got {cuts[0]} to {cuts[-1]}."
             )
         empty = np.flatnonzero(np.diff(cuts) <= 0)
@@ -114,7 +121,7 @@ class RaggedRows(Sequence):
             raise ValueError(
                 f"sample {empty[0]} has no rows: every sample needs at least one row; drop it."
             )
-        self._values = _frozen(packed)
+        self._values: Any = packed if is_sparse(packed) else _frozen(packed)
         self._offsets = _frozen(cuts)
         if feature_names is None:
             feature_names = names_of(values, "values")
@@ -122,7 +129,7 @@ class RaggedRows(Sequence):
             None if feature_names is None else checked(feature_names, "X", packed.shape[1])
         )
         self._sample_ids = _ids(sample_ids, "sample_ids", len(cuts) - 1)
-        self._row_ids = _ids(row_ids, "row_ids", len(packed))
+        self._row_ids = _ids(row_ids, "row_ids", n_rows)
 
     # ------------------------------------------------------------------ builders
 
@@ -228,15 +235,20 @@ class RaggedRows(Sequence):
             parts[k] = part if names is None else part.with_features(names)
         lengths = np.concatenate([part.lengths for part in parts])
         ids = _joined([p.sample_ids for p in parts]), _joined([p.row_ids for p in parts])
-        values = np.concatenate([part.values for part in parts])
+        values = stacked([part.values for part in parts])
         return cls(values, offsets_from(lengths), names, *ids)
 
     # ------------------------------------------------------------------ reading
 
     @property
-    def values(self) -> np.ndarray:
-        """All rows, (n_rows, n_features), read-only."""
+    def values(self) -> Any:
+        """All rows, (n_rows, n_features), read-only; a CSR array if they are sparse."""
         return self._values
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether rows are kept without their zeros."""
+        return is_sparse(self._values)
 
     @property
     def offsets(self) -> np.ndarray:
@@ -251,12 +263,12 @@ class RaggedRows(Sequence):
     @property
     def sample_ids(self) -> np.ndarray | None:
         """What the source calls the samples, (n_samples,) of str; None if it does not."""
-        return self._sample_ids
+        return _texts(self._sample_ids)
 
     @property
     def row_ids(self) -> np.ndarray | None:
         """What the source calls the rows, (n_rows,) of str; None if it does not."""
-        return self._row_ids
+        return _texts(self._row_ids)
 
     @property
     def lengths(self) -> np.ndarray:
@@ -271,7 +283,7 @@ class RaggedRows(Sequence):
     @property
     def n_rows(self) -> int:
         """Rows of all samples together."""
-        return len(self._values)
+        return self._values.shape[0]
 
     @property
     def n_features(self) -> int:
@@ -286,7 +298,9 @@ class RaggedRows(Sequence):
     @property
     def nbytes(self) -> int:
         """Bytes of the packed rows and offsets."""
-        return self._values.nbytes + self._offsets.nbytes
+        rows = self._values
+        parts = (rows.data, rows.indices, rows.indptr) if self.is_sparse else (rows,)
+        return sum(part.nbytes for part in parts) + self._offsets.nbytes
 
     @property
     def shape(self) -> tuple[int]:
@@ -334,7 +348,7 @@ class RaggedRows(Sequence):
     def _part(self, rows: Any, offsets: np.ndarray, samples: Any) -> RaggedRows:
         """Return these rows of these samples, with their names."""
         pairs = ((self._sample_ids, samples), (self._row_ids, rows))
-        ids = (None if own is None else own[chosen] for own, chosen in pairs)
+        ids = (None if own is None else _chosen(own, chosen) for own, chosen in pairs)
         return RaggedRows(self._values[rows], offsets, self._feature_names, *ids)
 
     def __eq__(self, other: object) -> bool:
@@ -343,15 +357,19 @@ class RaggedRows(Sequence):
         mine, others = self._feature_names, other._feature_names
         if mine is not None and others is not None and mine != others:
             return False
-        return np.array_equal(self._offsets, other._offsets) and np.array_equal(
-            self._values, other._values
-        )
+        if not np.array_equal(self._offsets, other._offsets):
+            return False
+        if self.is_sparse or other.is_sparse:
+            same = self.is_sparse == other.is_sparse and self.n_features == other.n_features
+            return same and (self._values != other._values).nnz == 0
+        return np.array_equal(self._values, other._values)
 
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple:
-        names = (self._feature_names, self._sample_ids, self._row_ids)
-        return RaggedRows, (np.array(self._values), np.array(self._offsets), *names)
+        names = (self._feature_names, self.sample_ids, self.row_ids)
+        values = self._values if self.is_sparse else np.array(self._values)
+        return RaggedRows, (values, np.array(self._offsets), *names)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         raise TypeError(
@@ -369,6 +387,10 @@ class RaggedRows(Sequence):
     def to_rows(self) -> RaggedRows:
         """Return these samples; a `RowStore` reads its own into memory."""
         return self
+
+    def to_dense(self) -> RaggedRows:
+        """Return the same samples with all their zeros."""
+        return self.with_values(self._values.toarray()) if self.is_sparse else self
 
     def astype(self, dtype: Any) -> RaggedRows:
         """Return these samples in another float type (the same object if it is that type)."""
@@ -411,6 +433,8 @@ class RaggedRows(Sequence):
 
     def to_padded(self, fill: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
         """Pad to the longest sample: array (n, p_max, d) and mask (n, p_max) of real rows."""
+        if self.is_sparse:
+            return self.to_dense().to_padded(fill)
         mask = np.arange(self.lengths.max()) < self.lengths[:, None]
         padded = np.full((*mask.shape, self.n_features), fill, dtype=self.dtype)
         padded[mask] = self._values
@@ -421,20 +445,44 @@ class RaggedRows(Sequence):
 
         On the CPU, in the same type, they share memory: treat them as read-only.
         """
+        if self.is_sparse:
+            raise InputError(
+                "the rows are sparse, and only DiagAttRegressor, DiagAttClassifier and others with "
+                "an encoder take them so: pass X.to_dense()."
+            )
         with warnings.catch_warnings():  # torch warns that it cannot mark a tensor read-only
             warnings.filterwarnings("ignore", message=".*not writable.*")
             values, offsets = torch.from_numpy(self._values), torch.from_numpy(self._offsets)
         return values.to(device=device, dtype=dtype), offsets.to(device=device)
 
 
-def _ids(given: Any, what: str, count: int) -> np.ndarray | None:
-    """Return ids as text; None if there are none."""
+def _ids(given: Any, what: str, count: int) -> Any:
+    """Return ids as text; None if there are none.
+
+    A column of Arrow stays one: a store has an id for every row, and fits do not look at them.
+    """
     if given is None:
         return None
+    if type(given).__name__ == "StringArray" and len(given) == count:
+        return given
     ids = np.array([str(one) for one in given], dtype=object)
     if len(ids) != count:
         raise ValueError(f"{what} has {len(ids)} entries: {count} are needed.")
     return _frozen(ids)
+
+
+def _texts(ids: Any) -> np.ndarray | None:
+    """Return ids as an array of str."""
+    if ids is None or isinstance(ids, np.ndarray):
+        return ids
+    return _frozen(np.array(ids.to_pylist(), dtype=object))
+
+
+def _chosen(ids: Any, which: Any) -> Any:
+    """Return some of the ids, in an array or a column of Arrow."""
+    if isinstance(ids, np.ndarray) or isinstance(which, slice):
+        return ids[which]
+    return ids.take(which)
 
 
 def _joined(ids: list[Any]) -> np.ndarray | None:

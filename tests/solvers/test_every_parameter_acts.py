@@ -6,6 +6,7 @@ The parameters are those of `__init__`; one without a case below fails.
 import numpy as np
 import pytest
 import torch
+from sklearn.preprocessing import StandardScaler
 
 from diagatt import DiagAttClassifier, DiagAttRegressor, RaggedRows
 from diagatt.solvers import SOLVERS, Auto, Gradient, Likelihood, Mixture, Model, Refined, Uniform
@@ -148,6 +149,7 @@ OF_ESTIMATORS = {
     "selection": ({"solver": "likelihood", "n_heads": [1, 2]}, "bic"),
     "random_state": ({"solver": "gradient", **ADAM}, 1),
     "dtype": ({"solver": "uniform"}, "float32"),
+    "encoder": ({"solver": "uniform"}, StandardScaler()),
 }
 
 

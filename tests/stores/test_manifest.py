@@ -9,6 +9,7 @@ import pytest
 from pyarrow import ipc
 
 from diagatt.stores import RowStore, StoreError
+from diagatt.stores.manifest import FORMAT
 from tests.stores.arrow_files import batch_of, write_batches
 
 
@@ -54,8 +55,8 @@ def test_every_flipped_bit_of_the_manifest_is_found_or_means_the_same(tmp_path, 
 def test_newer_version(store):
     manifest = store.path / "store.json"
     document = json.loads(manifest.read_text())
-    manifest.write_text(json.dumps({**document, "format": 2}))
-    with pytest.raises(StoreError, match=r"written by a newer version .*format 2.* upgrade"):
+    manifest.write_text(json.dumps({**document, "format": FORMAT + 1}))
+    with pytest.raises(StoreError, match=r"written by a newer version .*upgrade"):
         RowStore(store.path)
 
 

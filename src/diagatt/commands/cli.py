@@ -15,8 +15,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(options.WithKinds(fit.fit))
-for command in (predict.predict, predict.evaluate, explain.explain, explain.info):
-    app.command()(command)
+for command in (predict.predict, predict.evaluate, explain.explain):
+    app.command()(options.WithKinds(command, fitted=True))
+app.command()(explain.info)
 app.add_typer(study.app, name="study")
 app.add_typer(store.app, name="store")
 app.add_typer(bench.app, name="bench")

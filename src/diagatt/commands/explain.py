@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,10 +17,23 @@ def explain(
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     drop: options.Drop = "",
     overwrite: options.Overwrite = False,
+    heat_maps: Annotated[
+        Path | None,
+        typer.Option(help="Folder for a heat map and GeoJSON per slide, and top patches."),
+    ] = None,
+    mpp: Annotated[
+        float | None,
+        typer.Option(help="Micrometres per pixel, for GeoJSON of slides measured in micrometres."),
+    ] = None,
+    **asked: Any,
 ) -> None:
     """Write one page that shows which rows decided: open it in any browser, no network needed.
 
     Example: `diagatt explain m.safetensors reviews.csv -o page.html`
+
+    Of slides, heat maps where the patches stand, which QuPath opens, too:
+
+    `diagatt explain m.safetensors labels.csv --slides features --heat-maps maps`
     """
     with outputs.writing(output, {"MODEL": model, "DATA": data}, overwrite=overwrite):
         from diagatt.kinds.answers import answer
@@ -28,7 +41,8 @@ def explain(
         from diagatt.report import write_page
 
         fitted, columns = load_model(model)
-        inputs = read_inputs(data, options.without(columns, drop))
+        columns = options.without(columns, drop, asked)
+        inputs = read_inputs(data, columns)
         inputs = inputs.kind.in_memory(inputs)
         answers = answer(fitted, inputs.X, inputs.named_covariates)
         write_page(
@@ -41,8 +55,22 @@ def explain(
             covariates=inputs.named_covariates,
             **inputs.kind.drawing(answers.prepared),
         )
+        if heat_maps is not None:
+            _write_heat_maps(heat_maps, fitted, data, columns, mpp)
     size = output.stat().st_size / 2**20
     typer.echo(f"wrote {output}: {len(inputs)} samples, {size:.1f} MB")
+
+
+def _write_heat_maps(folder: Path, fitted: Any, data: Path, columns: Any, mpp: Any) -> None:
+    from diagatt.kinds import KINDS, Slides
+    from diagatt.plots.heat_maps import write_heat_maps
+
+    kind = KINDS["slide"]
+    assert isinstance(kind, Slides)
+    if not kind.reads(data, columns):
+        raise ValueError("--heat-maps are for slides: the model was fitted to something else.")
+    written = write_heat_maps(folder, fitted, kind.slides(data, columns), mpp=mpp)
+    typer.echo(f"wrote {folder}: {len(written) - 1} heat maps and GeoJSON files, top_patches.csv")
 
 
 def info(model: options.Model) -> None:

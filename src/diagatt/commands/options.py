@@ -52,12 +52,13 @@ Id = Annotated[
 class WithKinds:
     """A command whose ``**asked`` are the options of all kinds that are registered when it runs.
 
-    With `makes_rows`, settings that have nothing to do with making rows are left out.
+    With `makes_rows`, settings that have nothing to do with making rows are left out; with
+    `fitted`, everything that the model knows from its fit.
     """
 
-    def __init__(self, command: Callable, makes_rows: bool = False) -> None:
+    def __init__(self, command: Callable, makes_rows: bool = False, fitted: bool = False) -> None:
         update_wrapper(self, command)
-        self.command, self.makes_rows = command, makes_rows
+        self.command, self.makes_rows, self.fitted = command, makes_rows, fitted
 
     def __call__(self, **arguments: Any) -> None:
         """Run the command."""
@@ -66,11 +67,16 @@ class WithKinds:
     @property
     def __signature__(self) -> inspect.Signature:
         (first, *others, _) = inspect.signature(self.command, eval_str=True).parameters.values()
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        if self.fitted:
+            again = [o for k in KINDS.values() for o in k.reading if o.changes]
+            asked = [first, *others, *(_parameter(o) for o in again)]
+            return inspect.Signature([p.replace(kind=keyword) for p in asked])
         columns = [_parameter(o, metavar="COLUMN") for k in KINDS.values() for o in k.columns]
+        columns += [_parameter(o) for k in KINDS.values() for o in k.reading]
         settings = [o for k in KINDS.values() for o in k.settings]
         chosen = [_parameter(o) for o in settings if o.makes_rows or not self.makes_rows]
         parameters = [first, *columns, *others, *chosen]
-        keyword = inspect.Parameter.KEYWORD_ONLY
         return inspect.Signature([p.replace(kind=keyword) for p in parameters])
 
 
@@ -104,7 +110,7 @@ def columns(
     id: str | None = None,
 ) -> Columns:
     """Return the columns that were named; several are separated by commas."""
-    known = [option.name for kind in KINDS.values() for option in kind.columns]
+    known = [o.name for kind in KINDS.values() for o in (*kind.columns, *kind.reading)]
     named = {name: asked[name] for name in known if asked.get(name)}
     if features and "sample" not in named:
         raise ValueError("--features are columns of a table with one line per row: give --sample.")
@@ -112,9 +118,14 @@ def columns(
     return Columns(named, target, shared, own, unused, id)
 
 
-def without(columns: Columns, drop: str) -> Columns:
-    """Return the columns of a model for a table that has others, which are dropped."""
-    return replace(columns, drop=tuple(dict.fromkeys((*columns.drop, *_listed(drop)))))
+def without(columns: Columns, drop: str, asked: dict[str, Any] | None = None) -> Columns:
+    """Return the columns of a model for a table that has others, which are dropped.
+
+    `asked` are options of kinds that are given again: new samples may lie elsewhere.
+    """
+    again = {name: value for name, value in (asked or {}).items() if value is not None}
+    drops = tuple(dict.fromkeys((*columns.drop, *_listed(drop))))
+    return replace(columns, drop=drops, asked={**columns.asked, **again})
 
 
 def _listed(words: str) -> tuple[str, ...]:

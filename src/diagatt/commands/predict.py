@@ -27,6 +27,7 @@ def predict(
     drop: options.Drop = "",
     memory: options.Memory = 1024,
     overwrite: options.Overwrite = False,
+    **asked: Any,
 ) -> None:
     """Predict new samples, and say which rows decided.
 
@@ -48,7 +49,7 @@ def predict(
         from diagatt.kinds.files import load_model, read_inputs
 
         fitted, columns = load_model(model)
-        inputs = read_inputs(data, options.without(columns, drop), memory=memory)
+        inputs = read_inputs(data, options.without(columns, drop, asked), memory=memory)
         if parts:
             predict_parts(model, fitted, inputs, output)
         else:
@@ -73,6 +74,7 @@ def evaluate(
     ] = None,
     drop: options.Drop = "",
     overwrite: options.Overwrite = False,
+    **asked: Any,
 ) -> None:
     """Compare predictions with known responses.
 
@@ -86,7 +88,7 @@ def evaluate(
         from diagatt.kinds.files import load_model, read_inputs
 
         fitted, columns = load_model(model)
-        inputs = read_inputs(data, options.without(columns, drop), need_target=True)
+        inputs = read_inputs(data, options.without(columns, drop, asked), need_target=True)
         found = scores(fitted, inputs)
         table = Table("metric", "value", title=f"{len(inputs)} samples")
         for name, value in found.items():
@@ -139,8 +141,10 @@ def predict_parts(model: Path, fitted: Any, inputs: Inputs, folder: Path) -> Non
         group.share(b"ready")  # nobody writes before the folder has been looked at
         own = range(group.rank, len(paths), group.size)
         for part in store.parts([k for k in own if _stamp(paths[k]) != stamps[k]]):
-            answers = answer(fitted, part.X, part.covariates)
-            ids = range(part.start, part.start + len(part))
+            answers = answer(fitted, part.X, part.named_covariates)
+            ids = part.X.sample_ids
+            if ids is None:
+                ids = range(part.start, part.start + len(part))
             payload = {name: part.payload(name) for name in part.columns}
             columns = _columns(answers, inputs.kind, ids) | payload
             _write(paths[part.shard], columns, {STAMP: stamps[part.shard]})

@@ -54,7 +54,7 @@ def write(
         given: dict[str, Any] = {"shard_mib": shard_mib, "overwrite": overwrite}
         if transformer is None:
             given |= {"id": inputs.ids} if "sample" in columns.asked else {}
-            given |= {"covariates": inputs.covariates}
+            given |= {"covariates": inputs.named_covariates}
             store = RowStore.from_rows(out, inputs.X, inputs.y, **given)
         else:
             store = _transformed(out, inputs, transformer, given)

@@ -165,8 +165,12 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
             self._note_features(rows, flat)
         else:
             rows = self._as_in_fit(rows)
-        if reset or flat or self._looks_at_every_entry:
+        if reset or flat or self._looks_at_every_entry or rows.is_sparse:
             coerce.refuse_nonfinite(rows)
+        return self._encoded(rows, reset=reset)
+
+    def _encoded(self, rows: RaggedRows, *, reset: bool) -> RaggedRows:
+        """Return the rows that the model sees: the same, unless it has an encoder."""
         return rows
 
     def _as_in_fit(self, rows: RaggedRows) -> RaggedRows:

@@ -59,6 +59,10 @@ class DiagAttRegressor(Regression, _DiagAtt):
         Type to compute in; that of X by default.
     verbose : bool
         Show progress bars.
+    encoder : transformer of scikit-learn, optional
+        Fitted to all rows before the model, which sees encoded rows: ``StandardScaler()``,
+        ``PCA(20)``, ``Nystroem(n_components=100)`` or a pipeline of these. It is saved with the
+        model, as arrays. Sparse rows have one in any case, `diagatt.encoders.Principal`.
 
     Attributes
     ----------
@@ -127,7 +131,7 @@ class DiagAttClassifier(Classification, _DiagAtt):
     family : {"auto", "bernoulli", "multinomial"}
         "auto" is bernoulli for two classes and multinomial for more.
     n_heads, solver, score_form, coupling, ridge, selection, warm_start, checkpoint, \
-random_state, device, dtype, verbose
+random_state, device, dtype, verbose, encoder
         As in `DiagAttRegressor`.
 
     Attributes

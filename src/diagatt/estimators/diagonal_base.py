@@ -17,6 +17,7 @@ from diagatt.certainty.rows import LEAST_UNEVENNESS, warn_of_no_row
 from diagatt.estimators.diagonal_reading import DiagonalReading, check_lengths
 from diagatt.estimators.members import StoredMember
 from diagatt.estimators.presets import get_preset
+from diagatt.estimators.sources import from_sources
 from diagatt.estimators.stored import check_given, counted_samples, is_small
 from diagatt.parameters import Rule
 from diagatt.persistence import to_json
@@ -37,9 +38,12 @@ from diagatt.solvers import (
 )
 from diagatt.solvers.criteria import unevenness
 from diagatt.solvers.heads import fit_heads, heads_to_try
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.stored import StoredProblem
 from diagatt.stores import RowStore
+
+# Samples of a store that an encoder is fitted to, if they fit into its memory.
+ENCODED_SAMPLES = 2000
 
 
 class _DiagAtt(DiagonalReading):
@@ -63,7 +67,14 @@ class _DiagAtt(DiagonalReading):
         "device": parameters.device(),
         "dtype": parameters.one_of(None, "float32", "float64"),
         "verbose": parameters.boolean(),
+        "encoder": parameters.optional(
+            Rule(
+                "a transformer with fit and transform",
+                lambda value: hasattr(value, "fit") and hasattr(value, "transform"),
+            )
+        ),
     }
+    later_parameters: ClassVar[Mapping[str, Any]] = {"encoder": None}
 
     def __init__(
         self,
@@ -81,6 +92,7 @@ class _DiagAtt(DiagonalReading):
         device: str = "cpu",
         dtype: str | None = None,
         verbose: bool = False,
+        encoder: Any = None,
     ) -> None:
         self.n_heads = n_heads
         self.solver = solver
@@ -95,6 +107,7 @@ class _DiagAtt(DiagonalReading):
         self.device = device
         self.dtype = dtype
         self.verbose = verbose
+        self.encoder = encoder
 
     def __new__(cls, *args: Any, **given: Any) -> Self:
         """Make an estimator; a parameter that belongs to a solver is told where it went."""
@@ -141,6 +154,7 @@ class _DiagAtt(DiagonalReading):
     def _estimator_type_name(cls) -> str:
         raise NotImplementedError
 
+    @from_sources
     def fit(
         self,
         X: Any,
@@ -156,9 +170,12 @@ class _DiagAtt(DiagonalReading):
         X : RaggedRows, list of (p_i, d) arrays, (n, p, d) array, (n, d) array, or RowStore
             Samples. A 2-D array is n one-row samples, for which the model is a plain GLM. A
             `diagatt.stores.RowStore` is fitted in passes over its shards, in bounded memory; it
-            holds its own responses, weights and covariates.
+            holds its own responses, weights and covariates. An AnnData object is read as
+            ``fit(adata, sample_key="patient", target="disease")``, where `layer` or `obsm` names
+            the features, and `covariates`, `groups` and `sample_weight` are columns of its obs
+            (`diagatt.cells.read_cells`).
         y : array of shape (n,)
-            Left out with a RowStore.
+            Left out with a RowStore or AnnData.
         sample_weight : array of shape (n,), optional
         covariates : array of shape (n, q), optional
             Shared covariates z whose effect is added to the predictor.
@@ -177,12 +194,28 @@ class _DiagAtt(DiagonalReading):
         encode = self._stored_encoder(X)
         if is_small(X):
             whole = X.take(np.arange(len(X)))
-            return super()._problem(whole.X, whole.y, whole.weights, whole.covariates)
+            return super()._problem(whole.X, whole.y, whole.weights, whole.named_covariates)
         self._note_features(X)
+        self._note_names("covariate_names_in_", X.covariate_names)
         self._check_rows(X)
         family, n_outputs = self._fitted_family()
         kind, device = self._torch_dtype(X.dtype), torch.device(self.device)
-        return counted_samples(StoredProblem(X, family, encode, n_outputs, kind, device))
+        problem = StoredProblem(X, family, encode, n_outputs, kind, device)
+        if self.encoder is not None:
+            problem = self._with_encoder(problem)
+        return counted_samples(problem)
+
+    def _with_encoder(self, problem: StoredProblem) -> StoredProblem:
+        """Fit the encoder to some samples of a store, and encode all as they are read."""
+        chosen = problem.sample(ENCODED_SAMPLES, np.random.default_rng(0))
+        self._fit_encoder(chosen.values.cpu().numpy())
+        encoder: Any = self.encoder_
+
+        def change(part: Samples) -> Samples:
+            values = torch.from_numpy(encoder(part.values.cpu().numpy()))
+            return replace(part, values=values.to(part.values))
+
+        return problem.changed(change)
 
     def _stored_encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
         """Return the function that turns stored responses into numbers."""
@@ -285,7 +318,7 @@ class _DiagAtt(DiagonalReading):
             self.has_row_of_interest_ = max(self.unevenness_) >= LEAST_UNEVENNESS
         self._state = fitted.state
         if self.has_row_of_interest_ is False:
-            warn_of_no_row(stacklevel=6)  # the line that called fit
+            warn_of_no_row(stacklevel=7)  # the line that called fit
         self.n_iter_ = max(len(history) for history in fitted.history)
         self.communication_ = {
             "processes": problem.group.size,

@@ -14,12 +14,16 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from torch import Tensor
 
 from diagatt import attributes, coerce, parameters
+from diagatt.arrays import is_sparse
 from diagatt.attention.blend import Blend
 from diagatt.attention.coupling import COUPLINGS, best_rows, least_rows
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.mixture import READOUTS
 from diagatt.certainty import Certainty, ContestReport, Summary
 from diagatt.certainty.summary import coefficient
+from diagatt.encoders import RowEncoder, fit_encoder
+from diagatt.encoders.parameters import from_json as encoder_from_json
+from diagatt.encoders.parameters import to_json as encoder_to_json
 from diagatt.estimators.base import RowsEstimator
 from diagatt.estimators.members import StoredMember, blend_of
 from diagatt.estimators.stored import by_shard
@@ -54,6 +58,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         **dict.fromkeys(("history_", "selection_", "criteria_", "contest_"), attributes.report()),
         "has_row_of_interest_": parameters.optional(parameters.boolean()),
         "described_": attributes.text(),
+        "n_encoded_": attributes.size(1),
         "communication_": attributes.counts("processes", "reductions", "bytes", "sample_bytes"),
     }
     query_: np.ndarray  # (M·R, D, q), or W itself, (M·R, D, D)
@@ -63,7 +68,10 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
     contest_: Sequence[dict] = ()
     has_row_of_interest_: bool | None = None
     described_: str = ""
-    further_entries: ClassVar[tuple[str, ...]] = ("members",)
+    further_entries: ClassVar[tuple[str, ...]] = ("members", "encoder")
+    encoder: Any = None
+    encoder_: RowEncoder | None = None
+    n_encoded_: int
 
     def _validate_rows(self, X: Any, *, reset: bool) -> RaggedRows:
         rows = super()._validate_rows(X, reset=reset)
@@ -71,8 +79,34 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
             check_lengths(rows, self.coupling_, self.n_heads_)
         return rows
 
+    def _encoded(self, rows: RaggedRows, *, reset: bool) -> RaggedRows:
+        if reset:
+            self._fit_encoder(rows.values)
+        return rows if self.encoder_ is None else rows.with_values(self.encoder_(rows.values))
+
+    def _fit_encoder(self, values: Any) -> None:
+        """Fit the encoder to rows; sparse ones have one in any case."""
+        if getattr(self, "warm_start", False) and self.encoder_ is not None:
+            return  # or what was learned would be about other rows
+        for name in ("n_encoded_", "encoder_"):
+            self.__dict__.pop(name, None)
+        if self.encoder is not None or is_sparse(values):
+            self.encoder_ = fit_encoder(self.encoder, values)
+            self.n_encoded_ = self.encoder_(values[:1]).shape[1]
+
+    @property
+    def _width(self) -> int:
+        """Features of rows as the model sees them."""
+        return getattr(self, "n_encoded_", None) or self.n_features_in_
+
+    def _encoded_names(self) -> np.ndarray:
+        """Return the names of the features that the model sees."""
+        if self._width == self.n_features_in_:
+            return _check_feature_names_in(self)
+        return np.array([f"component {j}" for j in range(self._width)], dtype=object)
+
     def _fitted_shapes(self) -> dict[str, tuple[int, ...]]:
-        heads, d, q = self.n_heads_ * self.n_restarts_, self.n_features_in_, self.n_covariates_
+        heads, d, q = self.n_heads_ * self.n_restarts_, self._width, self.n_covariates_
         K, D = self._fitted_family()[1], get_score_form(self.score_form_).side(d)
         rank = D if self.key_ is None else self.key_.shape[-1] if self.key_.ndim else 0
         outputs = () if K == 1 else (K,)
@@ -105,7 +139,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         if self.members_:
             family = self._fitted_family()[0]
             how = {"score_form": self.score_form_, "coupling": self.coupling_}
-            return blend_of(self.members_, self.n_features_in_, family, **how)
+            return blend_of(self.members_, self._width, family, **how)
         return self._reported_module()
 
     def _reported_module(self) -> DiagonalAttention:
@@ -252,7 +286,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         distributions of rows taken as known; other solvers give none.
         """
         check_is_fitted(self)
-        names = _check_feature_names_in(self)
+        names = self._encoded_names()
         numbered = [f"covariate {j}" for j in range(self.n_covariates_)]
         covariates = getattr(self, "covariate_names_in_", numbered)
         heads, outputs = self.n_restarts_ * self.n_heads_, np.size(self.intercept_)
@@ -303,8 +337,14 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         """Return tensors and JSON document; members have tensors of their own."""
         check_is_fitted(self)
         shell = copy(self)
-        shell.__dict__.pop("members_", None)
+        for name in ("members_", "encoder_"):
+            shell.__dict__.pop(name, None)
+        shell.encoder = None
         tensors, document = to_document(shell)
+        if self.encoder_ is not None:
+            arrays, steps = self.encoder_.to_document()
+            document["encoder"] = {"parameter": encoder_to_json(self.encoder), "steps": steps}
+            tensors |= {f"encoder.{name}": array for name, array in arrays.items()}
         if self.members_:
             document["members"] = [member.to_document() for member in self.members_]
             for k, member in enumerate(self.members_):
@@ -323,14 +363,16 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         if not isinstance(stored, list):
             raise ModelFileError(f"{path} has no list of the members of its {cls.__name__}.")
         prefixes = tuple(f"{k}." for k in range(len(stored)))
-        own = {name: t for name, t in tensors.items() if not name.startswith(prefixes)}
+        others = (*prefixes, "encoder.")
+        own = {name: t for name, t in tensors.items() if not name.startswith(others)}
         model = from_document(cls, own, document, path)
         try:
+            model._restore_encoder(document.get("encoder"), with_prefix("encoder.", tensors))
             model.members_ = [
                 StoredMember.from_document(member, with_prefix(prefix, tensors))
                 for prefix, member in zip(prefixes, stored, strict=True)
             ]
-            sizes = (model.n_features_in_, model.n_covariates_, model._fitted_family()[1])
+            sizes = (model._width, model.n_covariates_, model._fitted_family()[1])
             how = {"n_heads": model.n_heads_, "score_form": model.score_form_}
             for member in model.members_:
                 member.check(*sizes, model.value_.dtype, **how)
@@ -340,6 +382,20 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         except attributes.NONSENSE as error:
             raise refusal(path, cls.__name__, error) from error
         return model
+
+    def _restore_encoder(self, stored: Any, arrays: Mapping[str, np.ndarray]) -> None:
+        """Take the encoder out of a file; nonsense is a ValueError."""
+        if (stored is None) != (not hasattr(self, "n_encoded_")) or (stored is None and arrays):
+            raise ValueError("it has half of an encoder")
+        if stored is None:
+            return
+        if not isinstance(stored, dict) or set(stored) != {"parameter", "steps"}:
+            raise ValueError(f"its encoder is {parameters.shown(stored)}")
+        self.encoder_ = RowEncoder.from_document(arrays, stored["steps"])
+        sizes = (self.encoder_.steps[0].n_in, self.encoder_.steps[-1].n_out)
+        if sizes != (self.n_features_in_, self.n_encoded_):
+            raise ValueError(f"its encoder is from {sizes[0]} to {sizes[1]} features")
+        self.encoder = encoder_from_json(stored["parameter"])
 
     @by_shard
     def restart_agreement(self, X: Any) -> np.ndarray:
@@ -365,7 +421,8 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names ``head0_x0, head0_x1, …`` of the columns of `transform`."""
         check_is_fitted(self)
-        names = _check_feature_names_in(self, input_features)
+        known = input_features is None and self._width != self.n_features_in_
+        names = self._encoded_names() if known else _check_feature_names_in(self, input_features)
         return np.array([f"head{r}_{x}" for r in range(self.n_heads_) for x in names], object)
 
     def __sklearn_tags__(self):

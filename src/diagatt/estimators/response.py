@@ -13,6 +13,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 
 from diagatt import attributes, coerce
 from diagatt.estimators.base import RowsEstimator
+from diagatt.estimators.sources import from_sources
 from diagatt.families import Family, get_family
 
 
@@ -31,6 +32,7 @@ class Regression(RegressorMixin, RowsEstimator):
             )
         return family, family.n_outputs()
 
+    @from_sources
     def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return expected responses g⁻¹(z), (n_samples,)."""
         return self._means(self._linear_predictor(X, covariates))[:, 0]
@@ -68,6 +70,7 @@ class Classification(ClassifierMixin, RowsEstimator):
             )
         return family, family.n_outputs(n_classes)
 
+    @from_sources
     def decision_function(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return linear predictors z: (n_samples,) for two classes, else (n_samples, n_classes)."""
         z = self._linear_predictor(X, covariates)
@@ -75,10 +78,12 @@ class Classification(ClassifierMixin, RowsEstimator):
             return z[:, 0]
         return z[:, 1] - z[:, 0] if len(self.classes_) == 2 else z
 
+    @from_sources
     def predict_proba(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return class probabilities, (n_samples, n_classes)."""
         return self._probabilities(self._linear_predictor(X, covariates))
 
+    @from_sources
     def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return the most probable classes, (n_samples,)."""
         return self._labels(self._linear_predictor(X, covariates))

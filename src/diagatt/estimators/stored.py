@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from diagatt.certainty import Certainty
+from diagatt.estimators.sources import from_sources
 from diagatt.families import check_response
 from diagatt.solvers.problem import Problem
 from diagatt.solvers.stored import StoredProblem
@@ -30,6 +31,7 @@ def by_shard(method: Callable) -> Callable:
     """
     takes_covariates = "covariates" in signature(method).parameters
 
+    @from_sources
     @wraps(method)
     def answer(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(X, RowStore):
@@ -38,7 +40,7 @@ def by_shard(method: Callable) -> Callable:
             raise ValueError("covariates must not be passed with a RowStore: it contains its own.")
         answers = []
         for part in X.parts():
-            beside = (part.covariates,) if takes_covariates else ()
+            beside = (part.named_covariates,) if takes_covariates else ()
             answers.append(method(self, part.X, *beside))
         return _joined(answers)
 

@@ -58,6 +58,33 @@ class Answers:
         found = np.array([own[rows, heads] for own, rows in pairs])
         return np.where(self.located < 0, np.nan, found)
 
+    def strongest(self, head: int, count: int = 3) -> list[str] | None:
+        """Return the features that made each located row count: ``"CD8A +1.3, LYZ -0.4"``.
+
+        Of feature j of row x this is v_j (x_j − x̄_j), with x̄ the mean row of the sample and v the
+        value vector of the head (for several classes, of the predicted one).
+
+        None if features have no names, or the estimator no values in original features.
+        """
+        named = getattr(self.rows, "feature_names", None) is not None
+        names: Any = getattr(self.estimator, "feature_names_in_", None)
+        value: Any = getattr(self.estimator, "value_", None)
+        heads = self.located.shape[1]
+        fits = value is not None and names is not None and value.shape[-1] == len(names)
+        if not named or not fits or len(value) % heads or self.rows.is_sparse:
+            return None
+        rows = self.rows.with_features(names.tolist())
+        value = value.reshape(-1, heads, *value.shape[1:])[:, head].sum(axis=0)  # ([K,] d)
+        if value.ndim == 2:
+            value = value[np.searchsorted(self.estimator.classes_, self.prediction)]  # (n, d)
+        said = []
+        for i, row in enumerate(self.located[:, head]):
+            sample = rows[i]
+            effect = (value[i] if value.ndim == 2 else value) * (sample[row] - sample.mean(axis=0))
+            best = np.argsort(-np.abs(effect), kind="stable")[:count]
+            said.append("" if row < 0 else ", ".join(f"{names[j]} {effect[j]:+.2g}" for j in best))
+        return said
+
     def _ask(self, method: str) -> np.ndarray:
         given = {} if self.covariates is None else {"covariates": self.covariates}
         return np.asarray(getattr(self.estimator, method)(self.rows, **given))

@@ -31,6 +31,7 @@ class Option:
     default: Any = None
     min: float | None = None
     makes_rows: bool = False  # whether `diagatt store write` takes it, too
+    changes: bool = False  # whether `diagatt predict` may be given another value than `fit` was
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,8 @@ class Kind:
     name: ClassVar[str]
     # Options that name the column of a table which holds the samples.
     columns: ClassVar[tuple[Option, ...]] = ()
+    # Options that say how a file or folder is read; model files keep them with the columns.
+    reading: ClassVar[tuple[Option, ...]] = ()
     # Options of `diagatt fit` for `model`, and of `diagatt store write` for `transformer`.
     settings: ClassVar[tuple[Option, ...]] = ()
     # Module and names of the classes of saved models that only this kind knows.
@@ -140,8 +143,12 @@ class Kind:
         """Return whether a path without options is of this kind."""
         return False
 
+    def reads(self, path: Path, columns: Columns) -> bool:
+        """Return whether a path with these options is of this kind."""
+        return self.opens(path)
+
     def open(self, path: Path, columns: Columns, memory: float) -> Inputs:
-        """Read a path that `opens` accepts; `memory` limits MiB of rows where that is possible."""
+        """Read a path that `reads` accepts; `memory` limits MiB of rows where that is possible."""
         raise NotImplementedError
 
     def guess(self, table: Table) -> dict[str, str]:
@@ -196,8 +203,10 @@ class Kind:
             starts = answers.rows.offsets[:-1]
             pairs = zip(starts, found["row"], strict=True)
             found["row_id"] = [None if row < 0 else ids[start + row] for start, row in pairs]
-        weights = answers.located_weights
-        return found if weights is None else {**found, "weight": weights[:, head]}
+        if answers.located_weights is not None:
+            found["weight"] = answers.located_weights[:, head]
+        strongest = answers.strongest(head)
+        return found if strongest is None else {**found, "features": strongest}
 
     def drawing(self, prepared: Any) -> dict[str, Any]:
         """Return what `report.write_page` draws rows on: texts and spans, images and boxes."""

@@ -22,7 +22,7 @@ def read_inputs(
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist.")
     for kind in KINDS.values():
-        if kind.opens(path):
+        if kind.reads(path, columns):
             found = kind.open(path, columns, memory)
             if need_target and found.y is None:
                 name = columns.target or "y"
@@ -34,6 +34,11 @@ def read_inputs(
     if need_target and columns.target not in table.names:
         what = f"has no column {columns.target!r}" if columns.target else "needs --target COLUMN"
         raise ValueError(f"{path} {what}: the response must be known here.")
+    for kind in KINDS.values():
+        for option in kind.reading:
+            if option.name in columns.asked:
+                said = f"--{option.name.replace('_', '-')} is for {kind.name}s"
+                raise ValueError(f"{said}, but {path} is a table of another kind.")
     columns = columns if columns.asked else replace(columns, asked=_guess(table))
     if len(columns.asked) > 1:
         raise ValueError(f"give one of {', '.join('--' + o for o in columns.asked)}, not several.")

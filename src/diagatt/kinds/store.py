@@ -30,7 +30,9 @@ class Store(Kind):
         return self._inputs(RowStore(path, memory=memory))
 
     def _inputs(self, store: RowStore) -> Inputs:
-        return Inputs(self, store, store.responses(), None, range(len(store)))
+        found, names = store.sample_ids(), Columns(covariates=store.covariate_names or ())
+        ids = range(len(store)) if found is None else found.tolist()
+        return Inputs(self, store, store.responses(), None, ids, names)
 
     def split(self, inputs: Inputs, share: float, seed: int) -> tuple[Inputs, Inputs | None]:
         """Hold out whole shards, so that each is read by one side only."""
@@ -51,7 +53,8 @@ class Store(Kind):
     def in_memory(self, inputs: Inputs) -> Inputs:
         """Return the samples as rows."""
         store = inputs.X
-        return Inputs(KINDS["rows"], store.to_rows(), inputs.y, store.covariates(), inputs.ids)
+        Z = store.covariates()
+        return Inputs(KINDS["rows"], store.to_rows(), inputs.y, Z, inputs.ids, inputs.columns)
 
     def fit(self, model: Any, inputs: Inputs) -> None:
         """Fit in passes over the shards."""

@@ -10,6 +10,7 @@
 from diagatt.plots.attention import attention, heads, scores, top_rows
 from diagatt.plots.fit import calibration, coefficients, contest, history, observed_predicted
 from diagatt.plots.patches import patches
+from diagatt.plots.slide import slide
 from diagatt.plots.words import words
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "observed_predicted",
     "patches",
     "scores",
+    "slide",
     "top_rows",
     "words",
 ]

@@ -132,8 +132,8 @@ class StoredProblem:
     @property
     def most_in_memory(self) -> int:
         """How many samples `take` reads into memory; of more it gives a view of the store."""
-        bytes_per_sample = self.store.nbytes / self.store.n_samples
-        return max(1, int(TAKEN_SHARE * self.store.memory * 2**20 / bytes_per_sample))
+        taken = TAKEN_SHARE * self.store.memory * 2**20
+        return max(1, int(taken / self.store.memory_per_sample))
 
     @property
     def in_memory(self) -> None:
@@ -259,8 +259,8 @@ class StoredProblem:
         """
         seed = int(torch.randint(2**62, (), generator=generator))
         order = np.random.default_rng(seed).permutation(np.flatnonzero(self.counts))
-        largest = max(shard.bytes for shard in self.store.shards)
-        width = max(1, int(WINDOW_SHARE * self.store.memory * 2**20 / (2 * largest)))
+        window = WINDOW_SHARE * self.store.memory * 2**20
+        width = max(1, int(window / (2 * self.store.largest_part)))
         windows = [order[i : i + width].tolist() for i in range(0, len(order), width)]
         if size is None and len(windows) > 1:
             raise ValueError(

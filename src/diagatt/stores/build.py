@@ -105,6 +105,7 @@ def from_frame(
     covariates: Names = (),
     payload: Names = (),
     features: Names | None = None,
+    row: Name = None,
     **options: Any,
 ) -> Store:
     """Write a long table: one line per row, and a column that names the sample of each line.
@@ -119,6 +120,8 @@ def from_frame(
         Columns that are the same in all lines of a sample.
     features : sequence of str, optional
         Columns of the rows; by default all that are not named otherwise.
+    row : str, optional
+        Column of row ids.
     **options : see `RowStoreWriter`
 
     Examples
@@ -135,8 +138,8 @@ def from_frame(
 
         frame = nw.from_native(frame, eager_only=True).to_dict(as_series=True)
     named = _named_columns(frame, y, weight, covariates, payload)
-    chosen = features or [name for name in frame if name not in (sample, *named)]
-    rows, ids = RaggedRows.from_frame(frame, sample, chosen)
+    chosen = features or [name for name in frame if name not in (sample, row, *named)]
+    rows, ids = RaggedRows.from_frame(frame, sample, chosen, row=row)
     lines = np.asarray(frame[sample])
     _, first, inverse = np.unique(lines, return_index=True, return_inverse=True)
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from diagatt.stores.shard import RESPONSE, STANDARD, WEIGHT, StoreError
+from diagatt.arrays import float_array
+from diagatt.stores.shard import COVARIATES, RESPONSE, STANDARD, WEIGHT, StoreError
 
 RESERVED = (*STANDARD, "X", "weights")  # names that payload cannot have
 _KINDS = {bool: "bool", int: "int64", float: "float64", str: "string"}  # bool first: it is an int
@@ -37,7 +38,8 @@ def checked_rows(
     where = f"sample {first + sample}, row {wrong[0] - offsets[sample]} contains"
     row = values[wrong[0]]
     if np.isfinite(row).all():
-        raise StoreError(f'{where} a number too large for {dtype}: write with dtype="float64".')
+        larger = "float32" if dtype == np.float16 else "float64"
+        raise StoreError(f'{where} a number too large for {dtype}: write with dtype="{larger}".')
     what = "NaN" if np.isnan(row).any() else "infinity"
     raise StoreError(f"{where} {what}: drop the row or impute it.")
 
@@ -76,6 +78,8 @@ def checked_column(
 def checked_covariates(values: Any, count: int, first: int, width: int | None) -> np.ndarray:
     """Return covariates as a matrix (count, q) of finite numbers."""
     try:
+        if not isinstance(values, np.ndarray | list | tuple):  # a frame, whose names are kept
+            values = float_array(values, COVARIATES, lambda at: f"sample {first + at[0]}")
         matrix = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise StoreError(f"sample {first}: covariates are not numbers ({error}).") from None

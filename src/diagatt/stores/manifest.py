@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,20 @@ import numpy as np
 import pyarrow as pa
 
 from diagatt.files import write_atomically
+from diagatt.names import checked
 from diagatt.stores.checks import checked_column, checked_covariates, checked_rows
-from diagatt.stores.shard import COVARIATES, RESPONSE, WEIGHT, Layout, Shard, ShardInfo, StoreError
+from diagatt.stores.shard import (
+    COVARIATES,
+    IDS,
+    RESPONSE,
+    WEIGHT,
+    Layout,
+    Shard,
+    ShardInfo,
+    StoreError,
+)
 
-FORMAT = 1
+FORMAT = 2  # 1 had neither names nor ids nor float16; what has none of them is still written so
 MANIFEST = "store.json"
 
 
@@ -48,7 +58,8 @@ class Manifest:
 
     def _content(self) -> dict[str, Any]:
         shards = [asdict(shard) for shard in self.shards]
-        return {"format": FORMAT, **asdict(self.layout), "shards": shards}
+        layout = {key: value for key, value in asdict(self.layout).items() if value is not None}
+        return {"format": _format(self.layout), **layout, "shards": shards}
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -70,9 +81,10 @@ def read_manifest(folder: Path) -> Manifest:
                 f"{path} was written by a newer version of diagatt (format {version}, this one "
                 f"reads {FORMAT}): upgrade diagatt."
             )
-        layout = Layout(**{f.name: document[f.name] for f in fields(Layout)})
+        layout = _layout(document)
         manifest = Manifest(layout, tuple(_shard_info(shard) for shard in document["shards"]))
-        intact = manifest.shards and (version, manifest.digest) == (FORMAT, document["digest"])
+        written = (_format(layout), manifest.digest)
+        intact = manifest.shards and (version, document["digest"]) == written
     except StoreError:
         raise
     except (ValueError, KeyError, TypeError) as error:
@@ -80,6 +92,21 @@ def read_manifest(folder: Path) -> Manifest:
     if not intact:
         raise StoreError(f"{path} is damaged: its digest does not match; restore a copy.")
     return manifest
+
+
+def _format(layout: Layout) -> int:
+    """Return the oldest format that can hold what the layout says."""
+    named = layout.feature_names is not None or layout.covariate_names is not None
+    return 2 if named or layout.dtype == "float16" or IDS.keys() & layout.columns.keys() else 1
+
+
+def _layout(document: dict[str, Any]) -> Layout:
+    found = {f.name: document[f.name] for f in fields(Layout) if f.default is MISSING}
+    counts = {"feature_names": found["n_features"], "covariate_names": found["n_covariates"]}
+    for key, count in counts.items():
+        if document.get(key) is not None:
+            found[key] = checked(document[key], key, count)
+    return Layout(**found)
 
 
 def _shard_info(stored: dict[str, Any]) -> ShardInfo:

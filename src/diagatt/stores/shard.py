@@ -7,6 +7,7 @@ exactly the two arrays of `RaggedRows`, so that reading copies no rows.
 from __future__ import annotations
 
 import hashlib
+import json
 import mmap
 import os
 from dataclasses import dataclass
@@ -16,13 +17,18 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from diagatt.names import checked
 from diagatt.ragged import RaggedRows
 
 TYPES = {"float64": pa.float64(), "int64": pa.int64(), "bool": pa.bool_(), "string": pa.string()}
+TYPES["strings"] = pa.list_(pa.field("item", pa.string(), nullable=False))  # ids of rows alone
 ROWS, RESPONSE, WEIGHT, COVARIATES = "rows", "y", "weight", "covariates"
-STANDARD = (ROWS, RESPONSE, WEIGHT, COVARIATES)  # all other columns are payload
+SAMPLE_IDS, ROW_IDS = "sample_ids", "row_ids"
+IDS = {SAMPLE_IDS: "string", ROW_IDS: "strings"}
+STANDARD = (ROWS, RESPONSE, WEIGHT, COVARIATES, *IDS)  # all other columns are payload
 _LISTS = "fixed_size_list"
-_FLOATS = {pa.float32(): "float32", pa.float64(): "float64"}
+_FLOATS = {pa.float16(): "float16", pa.float32(): "float32", pa.float64(): "float64"}
+_NAMES = ("feature_names", "covariate_names")  # keys of the schema's metadata
 _PAGE = 4096
 _REMEDY = "restore it, or write the store again."
 
@@ -75,6 +81,8 @@ class Layout:
     dtype: str
     columns: dict[str, str]
     n_covariates: int
+    feature_names: tuple[str, ...] | None = None
+    covariate_names: tuple[str, ...] | None = None
 
     def __str__(self) -> str:
         columns = ", ".join(f"{name} ({kind})" for name, kind in self.columns.items())
@@ -93,7 +101,9 @@ class Layout:
             types[COVARIATES] = _lists(types[COVARIATES], self.n_covariates)
         values = pa.from_numpy_dtype(np.dtype(self.dtype))
         types[ROWS] = pa.large_list(_lists(values, self.n_features))
-        return pa.schema([pa.field(name, kind, nullable=False) for name, kind in types.items()])
+        fields = [pa.field(name, kind, nullable=False) for name, kind in types.items()]
+        named = {key: getattr(self, key) for key in _NAMES if getattr(self, key) is not None}
+        return pa.schema(fields, {key: json.dumps(names) for key, names in named.items()} or None)
 
     @classmethod
     def from_schema(cls, schema: pa.Schema) -> Layout:
@@ -112,11 +122,14 @@ class Layout:
                     raise StoreError(f"its column {name!r} is {found}, not {_LISTS}<double, q>")
                 found, width = found.value_type, found.list_size
             kind = next((kind for kind, arrow in TYPES.items() if arrow == found), None)
-            if kind is None or (name in (WEIGHT, COVARIATES) and kind != "float64"):
+            expected = "float64" if name in (WEIGHT, COVARIATES) else IDS.get(name)
+            wrong = kind != expected if expected else kind == "strings"
+            if kind is None or wrong:
                 raise StoreError(f"its column {name!r} has type {found}, which no store holds")
             columns[name] = kind
         inner = rows.value_type
-        return cls(inner.list_size, _FLOATS[inner.value_type], columns, width)
+        kind, names = _FLOATS[inner.value_type], (_names(schema, key) for key in _NAMES)
+        return cls(inner.list_size, kind, columns, width, *names)
 
     def batch(self, values: np.ndarray, offsets: np.ndarray, columns: dict) -> pa.RecordBatch:
         """Return one record batch; row values are not copied, covariates are flat."""
@@ -179,10 +192,15 @@ class Shard:
         return self.batch.column(ROWS).offsets.to_numpy(zero_copy_only=True)
 
     def rows(self) -> RaggedRows:
-        """Return the samples, on the mapped memory."""
+        """Return the samples with their names, on the mapped memory; float16 becomes float32."""
         width = self.batch.column(ROWS).type.value_type.list_size
         values = self.flat.to_numpy(zero_copy_only=True)
-        return RaggedRows(values.reshape(-1, width), self.offsets())
+        if values.dtype == np.float16:  # half the disk; nothing is computed in it
+            values = values.astype(np.float32)
+        schema = self.batch.schema
+        row_ids = self.batch.column(ROW_IDS).flatten() if ROW_IDS in schema.names else None
+        names, ids = _names(schema, _NAMES[0]), self.column(SAMPLE_IDS)
+        return RaggedRows(values.reshape(-1, width), self.offsets(), names, ids, row_ids)
 
     def column(self, name: str) -> np.ndarray | None:
         """Return one value (or one vector of covariates) per sample, or None if there are none."""
@@ -255,6 +273,17 @@ class Shard:
 
 def _is_matrix(kind: pa.DataType) -> bool:
     return pa.types.is_fixed_size_list(kind) and kind.value_type in _FLOATS and kind.list_size > 0
+
+
+def _names(schema: pa.Schema, key: str) -> tuple[str, ...] | None:
+    """Return names of features or covariates; None if the shard has none."""
+    stored = (schema.metadata or {}).get(key.encode())
+    if stored is None:
+        return None
+    try:
+        return checked(json.loads(stored), key)
+    except ValueError as error:
+        raise StoreError(f"its {key} cannot be read ({error})") from None
 
 
 def _lists(kind: pa.DataType, width: int) -> pa.DataType:

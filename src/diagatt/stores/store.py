@@ -12,12 +12,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
 
 from diagatt.coerce import offsets_from
 from diagatt.ragged import RaggedRows
 from diagatt.stores import build
 from diagatt.stores.manifest import Manifest, read_manifest
-from diagatt.stores.shard import COVARIATES, RESPONSE, STANDARD, WEIGHT, Shard, StoreError
+from diagatt.stores.shard import (
+    COVARIATES,
+    RESPONSE,
+    ROW_IDS,
+    SAMPLE_IDS,
+    STANDARD,
+    WEIGHT,
+    Layout,
+    Shard,
+    StoreError,
+)
 
 T = TypeVar("T")
 if TYPE_CHECKING:  # mypy cannot infer what a generic function returns as a class method
@@ -39,6 +50,7 @@ class StoredPart:
     covariates : array of shape (n, q), or None
     columns : mapping
         Payload by name.
+    covariate_names : tuple of str, or None
     """
 
     shard: int
@@ -48,6 +60,14 @@ class StoredPart:
     weights: np.ndarray | None
     covariates: np.ndarray | None
     columns: Mapping[str, Any] = field(repr=False)
+    covariate_names: tuple[str, ...] | None = None
+
+    @property
+    def named_covariates(self) -> Any:
+        """Covariates as a table with names if the store has any; else as they are."""
+        if self.covariates is None or self.covariate_names is None:
+            return self.covariates
+        return pa.table(dict(zip(self.covariate_names, self.covariates.T, strict=True)))
 
     def __len__(self) -> int:
         return len(self.X)
@@ -77,7 +97,8 @@ class RowStore:
     ----------
     n_samples, n_rows, n_features, n_covariates : int
     dtype : dtype
-        Type of the rows.
+        Type of the rows when they are read: float32 if they are stored as float16.
+    feature_names, covariate_names : tuple of str, or None
     has_response, has_weights : bool
     response_type : {"float64", "int64", "bool", "string"} or None
     payload_names : tuple of str
@@ -120,7 +141,8 @@ class RowStore:
             file = folder / info.file
             if not file.is_file() or file.stat().st_size != info.bytes:
                 Shard(file).check_size(info, manifest.layout)
-        largest = max(info.bytes for info in manifest.shards) / 2**20
+        wider = read_dtype(manifest.layout).itemsize / np.dtype(manifest.layout.dtype).itemsize
+        largest = wider * max(info.bytes for info in manifest.shards) / 2**20
         if 2 * largest > memory:
             raise StoreError(
                 f"memory={memory:g} MiB is too little: the largest shard of {folder} has "
@@ -137,7 +159,9 @@ class RowStore:
         self._manifest = manifest
         layout = manifest.layout
         self.n_features = layout.n_features
-        self.dtype = np.dtype(layout.dtype)
+        self.dtype = read_dtype(layout)
+        self.feature_names = layout.feature_names
+        self.covariate_names = layout.covariate_names
         self.n_covariates = layout.n_covariates
         self.response_type = layout.columns.get(RESPONSE)
         self.has_response = RESPONSE in layout.columns
@@ -172,6 +196,21 @@ class RowStore:
     def nbytes(self) -> int:
         """Bytes of all shards."""
         return sum(info.bytes for info in self.shards)
+
+    @property
+    def largest_part(self) -> int:
+        """Bytes that the largest shard takes in memory."""
+        return self._wider * max(info.bytes for info in self.shards)
+
+    @property
+    def memory_per_sample(self) -> float:
+        """Bytes that a sample takes in memory, on average."""
+        return self._wider * self.nbytes / self.n_samples
+
+    @property
+    def _wider(self) -> int:
+        """How much larger rows are in memory than on disk: 2 for float16."""
+        return self.dtype.itemsize // np.dtype(self._manifest.layout.dtype).itemsize
 
     def shortest(self) -> tuple[int, int]:
         """Return the index and the length of the first sample with the fewest rows."""
@@ -208,7 +247,8 @@ class RowStore:
             Shards that are read ahead; with the one in use they must fit into `memory`.
         """
         chosen = self._shard_indices(range(len(self.shards)) if order is None else order)
-        needed = (ahead + 1) * max((self.shards[k].bytes for k in chosen), default=0) / 2**20
+        largest = max((self.shards[k].bytes for k in chosen), default=0)
+        needed = (ahead + 1) * self._wider * largest / 2**20
         if ahead < 0 or (ahead > 1 and needed > self.memory):
             what = f"it needs {needed:.0f} MiB of {self.memory:g}"
             raise StoreError(f"ahead={ahead} is negative or too large: {what}.")
@@ -235,7 +275,8 @@ class RowStore:
             shard.read_ahead()
         y, weights, Z = (shard.column(name) for name in (RESPONSE, WEIGHT, COVARIATES))
         payload = {name: shard.batch.column(name) for name in self.payload_names}
-        return StoredPart(k, int(self.starts[k]), shard.rows(), y, weights, Z, payload)
+        named = (shard.rows(), y, weights, Z, payload, self.covariate_names)
+        return StoredPart(k, int(self.starts[k]), *named)
 
     def _shard_indices(self, shards: Iterable[int]) -> list[int]:
         chosen, count = [int(k) for k in shards], len(self.shards)
@@ -258,6 +299,11 @@ class RowStore:
         """Return all covariates (n, q), read without the rows, or None if there are none."""
         return self._column(COVARIATES)
 
+    def sample_ids(self) -> np.ndarray | None:
+        """Return the ids of all samples, read without the rows, or None if there are none."""
+        found = self._column(SAMPLE_IDS)
+        return None if found is None else found.astype(object)
+
     def lengths(self) -> np.ndarray:
         """Return the number of rows of every sample, read without the rows."""
         return np.concatenate([self._lengths(k) for k in range(len(self.shards))])
@@ -273,17 +319,24 @@ class RowStore:
             lengths[own] = self._lengths(k)[local[own]]
         offsets = offsets_from(lengths)
         values = np.empty((offsets[-1], self.n_features), self.dtype)
+        named = ROW_IDS in self._manifest.layout.columns
+        row_ids = np.empty(offsets[-1], object) if named else None
         pieces: dict[str, list[np.ndarray]] = {}
         for k, own in places.items():
             part = self.part(k)
             rows = _row_indices(part.X.offsets[local[own]], lengths[own])
-            values[_row_indices(offsets[own], lengths[own])] = part.X.values[rows]
+            whither = _row_indices(offsets[own], lengths[own])
+            values[whither] = part.X.values[rows]
+            if row_ids is not None and part.X.row_ids is not None:
+                row_ids[whither] = part.X.row_ids[rows]
             for name, column in _columns(part).items():
                 pieces.setdefault(name, []).append(column[local[own]])
         order = np.argsort(np.concatenate(list(places.values())))  # from by shard to as asked
         columns = {name: np.concatenate(found)[order] for name, found in pieces.items()}
         y, weights, Z = (columns.pop(name, None) for name in (RESPONSE, WEIGHT, COVARIATES))
-        return StoredPart(-1, 0, RaggedRows(values, offsets), y, weights, Z, columns)
+        ids = columns.pop(SAMPLE_IDS, None)
+        X = RaggedRows(values, offsets, self.feature_names, ids, row_ids)
+        return StoredPart(-1, 0, X, y, weights, Z, columns, self.covariate_names)
 
     def to_rows(self) -> RaggedRows:
         """Return all rows, in memory."""
@@ -320,6 +373,11 @@ class RowStore:
         shards = (self._shard(k, rows=False) for k in range(len(self.shards)))
         # Copied shard by shard, so that no shard stays mapped
         return np.concatenate([np.array(shard.column(name)) for shard in shards])
+
+
+def read_dtype(layout: Layout) -> np.dtype:
+    """Return the type that rows have when they are read: nothing is computed in float16."""
+    return np.dtype("float32" if layout.dtype == "float16" else layout.dtype)
 
 
 def _reopened(path: str, memory: float, files: list[str], digest: str) -> RowStore:
@@ -375,5 +433,6 @@ def _row_indices(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 
 def _columns(part: StoredPart) -> dict[str, np.ndarray]:
     columns = {RESPONSE: part.y, WEIGHT: part.weights, COVARIATES: part.covariates}
+    columns[SAMPLE_IDS] = part.X.sample_ids
     columns |= {name: np.array(part.payload(name), dtype=object) for name in part.columns}
     return {name: column for name, column in columns.items() if column is not None}

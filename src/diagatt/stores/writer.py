@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,10 +15,22 @@ import pyarrow as pa
 
 from diagatt.coerce import offsets_from
 from diagatt.files import clean_up_folder, make_folder_beside, place_folder, sync_folder
+from diagatt.names import listed, names_of
 from diagatt.ragged import RaggedRows
 from diagatt.stores.checks import check_payload, checked_column, checked_covariates, checked_rows
 from diagatt.stores.manifest import MANIFEST, Manifest, measure, read_manifest
-from diagatt.stores.shard import COVARIATES, RESPONSE, WEIGHT, Layout, Shard, ShardInfo, StoreError
+from diagatt.stores.shard import (
+    COVARIATES,
+    IDS,
+    RESPONSE,
+    ROW_IDS,
+    SAMPLE_IDS,
+    WEIGHT,
+    Layout,
+    Shard,
+    ShardInfo,
+    StoreError,
+)
 
 
 class RowStoreWriter:
@@ -33,8 +46,9 @@ class RowStoreWriter:
     shard_mib : float
         Size of a shard in MiB, at most 1024; writing takes the memory of about three. A sample
         that is larger has a shard of its own.
-    dtype : {"float32", "float64"}
-        Type in which rows are stored.
+    dtype : {"float32", "float64", "float16"}
+        Type in which rows are stored. float16 takes half the disk, for features that were computed
+        in it; such rows are read and computed in float32.
     overwrite : bool
         Whether an existing store is replaced, once the new one is whole. A folder that contains
         any other file is refused.
@@ -62,8 +76,8 @@ class RowStoreWriter:
         self.path = Path(os.path.realpath(path))
         if not 0 < shard_mib <= 1024:
             raise ValueError(f"shard_mib must be above 0 and at most 1024, got {shard_mib}.")
-        if str(np.dtype(dtype)) not in ("float32", "float64"):
-            raise ValueError(f"dtype must be float32 or float64, got {dtype!r}.")
+        if str(np.dtype(dtype)) not in ("float16", "float32", "float64"):
+            raise ValueError(f"dtype must be float32, float64 or float16, got {dtype!r}.")
         self.dtype = np.dtype(dtype)
         self.overwrite = overwrite
         self._limit = int(shard_mib * 2**20)
@@ -125,8 +139,9 @@ class RowStoreWriter:
         Parameters
         ----------
         rows : RaggedRows, or anything that packs into it
+            Names of features and ids of samples and rows are kept.
         y, weights : array-like of shape (n,), optional
-        covariates : array of shape (n, q), optional
+        covariates : array or frame of shape (n, q), optional
         **payload : array-likes of shape (n,)
         """
         given = {RESPONSE: y, WEIGHT: weights, COVARIATES: covariates, **payload}
@@ -143,6 +158,7 @@ class RowStoreWriter:
         if self._failed:
             raise StoreError("an earlier block or shard failed: begin a new store.")
         before = None if self._buffer is None else self._buffer.layout
+        rows = _by_name(rows, before, self.n_samples)
         layout, columns = _checked_block(rows, given, self.n_samples, before, self.dtype)
         buffer = self._buffer or _Buffer(layout, self._limit)
         ends = np.cumsum(_sample_bytes(layout, rows.lengths, columns))
@@ -237,11 +253,13 @@ class _Buffer:
 
 def _sample_bytes(layout: Layout, lengths: np.ndarray, columns: Mapping[str, Any]) -> np.ndarray:
     """Return the bytes that each sample takes in a shard."""
-    fixed = sum(8 for kind in layout.columns.values() if kind != "string")
+    fixed = sum(8 for kind in layout.columns.values() if not kind.startswith("string"))
     sizes = lengths * layout.row_bytes + 8 + fixed + 8 * layout.n_covariates
     for name, kind in layout.columns.items():
         if kind == "string":
             sizes += 4 + np.fromiter(map(len, map(str.encode, columns[name])), np.int64)
+        elif kind == "strings":
+            sizes += 4 + np.array([sum(4 + len(i.encode()) for i in ids) for ids in columns[name]])
     return sizes
 
 
@@ -252,24 +270,65 @@ def _checked_block(
 
     The first of them is the store's sample `first`.
     """
+    ids = _ids(rows)
     kinds: dict[str, str] = {}
     width = None
     if layout is not None:
-        _check_same(layout, rows.n_features, set(given), first)
+        _check_same(layout, rows.n_features, given.keys() | ids.keys(), first)
         kinds, width = dict(layout.columns), layout.n_covariates
     check_payload(given.keys() - {RESPONSE, WEIGHT, COVARIATES})
     columns: dict[str, Any] = {}
+    named = None
     for name, values in given.items():
         if name == COVARIATES:
+            named = names_of(values, f"sample {first}: covariates")
             columns[name] = checked_covariates(values, len(rows), first, width)
             kinds[name], width = "float64", columns[name].shape[1]
         else:
             kind = "float64" if name == WEIGHT else kinds.get(name)
             columns[name], kinds[name] = checked_column(name, values, len(rows), first, kind)
-    return layout or Layout(rows.n_features, str(dtype), kinds, width or 0), columns
+    for name, values in ids.items():
+        columns[name], kinds[name] = values, IDS[name]
+    if layout is None:
+        names = rows.feature_names, named
+        return Layout(rows.n_features, str(dtype), kinds, width or 0, *names), columns
+    if named not in (None, layout.covariate_names):
+        raise StoreError(
+            f"sample {first} has the covariates {listed(named)}, those before have "
+            f"{listed(layout.covariate_names or ['no names'])}: give all in one order."
+        )
+    return layout, columns
 
 
-def _check_same(layout: Layout, n_features: int, names: set[str], first: int) -> None:
+def _ids(rows: RaggedRows) -> dict[str, list]:
+    """Return the ids that rows come with: one per sample, and a list per sample."""
+    found: dict[str, list] = {}
+    if rows.sample_ids is not None:
+        found[SAMPLE_IDS] = rows.sample_ids.tolist()
+    if rows.row_ids is not None:
+        every, cuts = rows.row_ids.tolist(), rows.offsets.tolist()
+        found[ROW_IDS] = [every[a:b] for a, b in pairwise(cuts)]
+    return found
+
+
+def _by_name(rows: RaggedRows, layout: Layout | None, first: int) -> RaggedRows:
+    """Return rows with their features in the order of the samples before."""
+    wanted = rows.feature_names if layout is None else layout.feature_names
+    if (wanted is None) != (rows.feature_names is None):
+        has, others = ("no names", "some") if wanted else ("names", "none")
+        raise StoreError(
+            f"the features of sample {first} have {has}, those before have {others}: name the "
+            "features of all samples or of none."
+        )
+    if wanted is None or rows.n_features != len(wanted):  # another count is refused later
+        return rows
+    try:
+        return rows.with_features(wanted)
+    except ValueError as error:
+        raise StoreError(f"sample {first}: {error}") from None
+
+
+def _check_same(layout: Layout, n_features: int, names: Set[str], first: int) -> None:
     if n_features != layout.n_features:
         raise StoreError(
             f"sample {first} has {n_features} features, those before have {layout.n_features}: "

@@ -1,0 +1,114 @@
+"""AnnData where estimators expect samples: ``fit(adata, sample_key="patient", target="disease")``.
+
+`diagatt.estimators.sources` calls `opened`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from diagatt.kinds.cells.samples import CellSamples
+from diagatt.kinds.cells.table import CellTable
+from diagatt.kinds.temporary import temporary_store
+
+__all__ = ["opened", "read_cells", "write_store"]
+
+IN_MEMORY = 2**28  # bytes of rows of a backed object that are read whole; more goes through a store
+MEMORY = 256  # MiB that the rows of such a store may take
+
+
+def read_cells(
+    adata: Any,
+    sample_key: str,
+    *,
+    target: str | None = None,
+    layer: str | None = None,
+    obsm: str | None = None,
+    covariates: Any = (),
+    groups: str | None = None,
+    sample_weight: str | None = None,
+) -> CellSamples:
+    """Group the cells of an AnnData object into samples.
+
+    Parameters
+    ----------
+    adata : AnnData
+        In memory or backed.
+    sample_key : str
+        Column of ``obs`` that says which sample a cell belongs to: the patient, the donor.
+    target : str, optional
+        Column of responses; the same for all cells of a sample, which is checked.
+    layer, obsm : str, optional
+        Which features rows have: a layer, or an entry of obsm such as ``"X_scVI"``; by default
+        ``X``.
+    covariates : list of str
+        Columns of numbers whose effect is added to the predictor, constant within samples.
+    groups, sample_weight : str, optional
+        Columns of groups that are held out together, and of weights of samples.
+
+    Returns
+    -------
+    CellSamples
+        ``.rows()`` are RaggedRows whose features are named by ``var_names``, samples by
+        `sample_key` and rows by ``obs_names``; ``.y`` and ``.covariates`` stand in the same order,
+        which is that of first appearance.
+    """
+    return CellSamples.of(
+        CellTable.of(adata, layer, obsm),
+        sample_key,
+        target=target,
+        covariates=covariates,
+        groups=groups,
+        sample_weight=sample_weight,
+    )
+
+
+def write_store(path: Any, adata: Any, sample_key: str, **how: Any) -> Any:
+    """Write the samples of an AnnData object to a `RowStore`, in blocks, and open it.
+
+    Parameters
+    ----------
+    path : path-like
+        Folder to make.
+    adata, sample_key, **how
+        As in `read_cells`; ``shard_mib``, ``dtype`` and ``overwrite`` as in `RowStoreWriter`.
+    """
+    options = {k: how.pop(k) for k in ("shard_mib", "dtype", "overwrite") if k in how}
+    return read_cells(adata, sample_key, **how).to_store(path, **options)
+
+
+@contextmanager
+def opened(
+    adata: Any, given: Mapping[str, Any], fits: bool
+) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Yield samples and the other arguments of an estimator's method.
+
+    A large backed object is copied, sample by sample, to a temporary store.
+    """
+    given = dict(given)
+    words = ["sample_key", "layer", "obsm"]
+    how = {word: given.pop(word) for word in words if word in given}
+    if "sample_key" not in how:
+        raise TypeError('say which cells belong together: pass sample_key="patient" with AnnData.')
+    named = ("covariates", "target", "groups", "sample_weight") if fits else ("covariates",)
+    how |= {k: given.pop(k) for k in named if given.get(k) is not None}
+    if fits and "target" not in how:
+        raise TypeError('say what to predict: pass target="disease", a column of adata.obs.')
+    samples = read_cells(adata, **how)
+    if not samples.table.is_on_disk or samples.table.nbytes <= IN_MEMORY:
+        yield samples.rows(), given | arguments(samples, fits)
+        return
+    if samples.groups is not None:
+        raise ValueError("groups need samples in memory: read the object with adata.to_memory().")
+    yield temporary_store(samples, MEMORY), given
+
+
+def arguments(samples: CellSamples, fits: bool) -> dict[str, Any]:
+    """Return what a method takes beside the rows."""
+    found = {"covariates": samples.covariates}
+    if fits:
+        weights = samples.weights
+        found |= {"y": samples.y, "groups": samples.groups, "sample_weight": weights}
+    return {name: value for name, value in found.items() if value is not None}

@@ -1,0 +1,171 @@
+"""Cells as AnnData holds them: a table of cells, and one of its matrices, which may lie on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from diagatt.kinds.cells.stored_csr import StoredCsr
+
+__all__ = ["CellTable"]
+
+BLOCK = 2**24  # bytes of a matrix on disk that are read in one go
+
+
+@dataclass(frozen=True)
+class CellTable:
+    """Cells with their annotations and one matrix of features.
+
+    Attributes
+    ----------
+    obs : pandas DataFrame
+        One line per cell, named by the cell.
+    matrix : array, sparse matrix, or either of them on disk; shape (n_cells, n_features)
+    feature_names : tuple of str
+    name : str
+        What errors call it.
+    """
+
+    obs: Any
+    matrix: Any
+    feature_names: tuple[str, ...]
+    name: str = "adata"
+
+    @classmethod
+    def of(cls, adata: Any, layer: str | None = None, obsm: str | None = None) -> CellTable:
+        """Take ``X``, a layer or an entry of obsm; that of a backed object stays on disk."""
+        _one_of(layer, obsm)
+        if obsm is not None:
+            matrix = _entry(adata.obsm, obsm, "obsm")
+            return cls(adata.obs, *_named(matrix, obsm))
+        matrix = adata.X if layer is None else _entry(adata.layers, layer, "layers")
+        if matrix is None:
+            raise ValueError("adata has no X: name a layer= or an obsm=.")
+        if hasattr(matrix, "group"):  # a backed sparse matrix
+            matrix = StoredCsr(matrix.group)
+        return cls(adata.obs, matrix, tuple(map(str, adata.var_names)))
+
+    @classmethod
+    @contextmanager
+    def opened(
+        cls, path: Path, layer: str | None = None, obsm: str | None = None
+    ) -> Iterator[CellTable]:
+        """Open an ``.h5ad`` file; annotations are read, the matrix stays on disk."""
+        h5py, read_elem = _readers()
+        _one_of(layer, obsm)
+        with h5py.File(path, "r") as file:
+            if "obs" not in file or not isinstance(file["obs"], h5py.Group):
+                raise ValueError(
+                    f"{path} is no h5ad file of anndata 0.7 or later: read it with "
+                    "anndata.read_h5ad and write it again."
+                )
+            key = "X" if layer is None and obsm is None else f"layers/{layer}" if layer else ""
+            key = key or f"obsm/{obsm}"
+            if key not in file:
+                folder = key.split("/")[0]
+                there = ", ".join(file[folder]) if "/" in key and folder in file else "none"
+                raise ValueError(f"{path} has no {key}; there are: {there}.")
+            found = file[key]
+            obs = read_elem(file["obs"])
+            if obsm is not None:
+                values = read_elem(found) if isinstance(found, h5py.Group) else found
+                yield cls(obs, *_named(values, obsm), str(path))
+                return
+            matrix = StoredCsr(found) if isinstance(found, h5py.Group) else found
+            names = tuple(map(str, read_elem(file["var"]).index))
+            yield cls(obs, matrix, names, str(path))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Count of cells and of features."""
+        return len(self.obs), len(self.feature_names)
+
+    @cached_property
+    def is_on_disk(self) -> bool:
+        """Whether the matrix is read in blocks."""
+        home = type(self.matrix).__module__.split(".")[0]
+        return home in ("h5py", "zarr") or isinstance(self.matrix, StoredCsr)
+
+    @cached_property
+    def dtype(self) -> np.dtype:
+        """float64 if the matrix is of that type, else float32."""
+        return np.dtype("float64" if self.matrix.dtype == np.float64 else "float32")
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all rows, without zeros left out."""
+        return self.shape[0] * self.shape[1] * self.dtype.itemsize
+
+    def rows(self, cells: np.ndarray) -> np.ndarray:
+        """Return the features of some cells, dense, (len(cells), n_features).
+
+        What lies on disk is read in blocks, in the order of the file, between the first and the
+        last of these cells.
+        """
+        if not self.is_on_disk:
+            return _dense(_by_rows(self.matrix)[cells], self.dtype)
+        found = np.empty((len(cells), self.shape[1]), self.dtype)
+        order = np.argsort(cells, kind="stable")
+        ascending = cells[order]
+        step = max(1, BLOCK // (self.shape[1] * self.dtype.itemsize))
+        start = 0
+        while start < len(cells):
+            first = int(ascending[start])
+            stop = int(np.searchsorted(ascending, first + step))
+            block = _dense(self.matrix[first : int(ascending[stop - 1]) + 1], self.dtype)
+            found[order[start:stop]] = block[ascending[start:stop] - first]
+            start = stop
+        return found
+
+    def column(self, name: str) -> Any:
+        """Return an annotation of all cells, a pandas Series."""
+        if name not in self.obs:
+            raise ValueError(
+                f"{self.name} has no obs column {name!r}; it has {', '.join(map(str, self.obs))}."
+            )
+        return self.obs[name]
+
+
+def _one_of(layer: str | None, obsm: str | None) -> None:
+    if layer is not None and obsm is not None:
+        raise ValueError("give layer or obsm, not both: a row has one set of features.")
+
+
+def _entry(mapping: Any, key: str, what: str) -> Any:
+    if key not in mapping:
+        raise ValueError(f"adata.{what} has no {key!r}; it has {', '.join(mapping) or 'none'}.")
+    return mapping[key]
+
+
+def _named(matrix: Any, key: str) -> tuple[Any, tuple[str, ...]]:
+    """Return an entry of obsm and the names of its columns, as scanpy calls them: X_pca-0."""
+    if hasattr(matrix, "columns"):
+        return matrix.to_numpy(), tuple(map(str, matrix.columns))
+    return matrix, tuple(f"{key}-{j}" for j in range(matrix.shape[1]))
+
+
+def _by_rows(matrix: Any) -> Any:
+    """Return a sparse matrix whose rows can be taken quickly; arrays as they are."""
+    return matrix.tocsr() if hasattr(matrix, "tocsr") else np.asarray(matrix)
+
+
+def _dense(block: Any, dtype: np.dtype) -> np.ndarray:
+    block = block.toarray() if hasattr(block, "toarray") else block
+    return np.asarray(block, dtype=dtype)
+
+
+def _readers() -> Any:
+    try:
+        import h5py
+        from anndata.io import read_elem
+    except ImportError as error:
+        raise ImportError(
+            "reading .h5ad files needs anndata: pip install 'diagatt[cells]'."
+        ) from error
+    return h5py, read_elem

@@ -1,0 +1,133 @@
+"""Features of one slide: HDF5 of TRIDENT, CLAM and STAMP, tensors of torch, arrays of NumPy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from diagatt.kinds.slides.tensor_file import TensorFile
+
+__all__ = ["ENDINGS", "SlideFile"]
+
+ENDINGS = (".h5", ".hdf5", ".npy", ".pt")  # if a slide has several files, the first of these
+_FEATURES, _COORDS = ("features", "feats"), ("coords", "coordinates")
+# Where tools note the side of a patch in the units of its coordinates; the best first.
+_SIDES = ("patch_size_level0", "tile_size_um", "tile_size", "patch_size")
+
+
+@dataclass(frozen=True)
+class SlideFile:
+    """A file of patch features.
+
+    Attributes
+    ----------
+    path : Path
+    shape : (n_patches, n_features)
+    dtype : dtype
+        float16, float32 or float64; bfloat16 is read as float32.
+    side : float, or None
+        Side of a patch in the units of its coordinates, if the file says so.
+    unit : {"px", "um"}
+        Of coordinates: pixels of the full resolution, or micrometres (STAMP).
+    coords_path : Path, or None
+        A second file, if that holds the coordinates.
+    """
+
+    path: Path
+    shape: tuple[int, int]
+    dtype: np.dtype
+    side: float | None = None
+    unit: str = "px"
+    coords_path: Path | None = None
+
+    @classmethod
+    def of(cls, path: Path, coords_path: Path | None = None) -> SlideFile:
+        """Look at a file without reading its features."""
+        side, unit = None, "px"
+        if path.suffix in (".h5", ".hdf5"):
+            with _h5(path) as file:
+                found = _dataset(file, _FEATURES, path)
+                shape, dtype = found.shape, found.dtype
+                side, unit = _side_and_unit(file)
+        elif path.suffix == ".npy":
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+            shape, dtype = array.shape, array.dtype
+        else:
+            tensor = TensorFile(path)
+            shape, dtype = tensor.shape, tensor.dtype
+        shape = shape[1:] if len(shape) == 3 and shape[0] == 1 else shape
+        if len(shape) != 2 or 0 in shape or dtype.kind != "f":
+            raise ValueError(
+                f"{path} holds {dtype} of shape {shape}: features are floats of shape (patches, "
+                "features), with at least one patch."
+            )
+        return cls(path, tuple(shape), np.dtype(dtype), side, unit, coords_path)
+
+    def features(self) -> np.ndarray:
+        """Read the features, (n_patches, n_features)."""
+        if self.path.suffix in (".h5", ".hdf5"):
+            with _h5(self.path) as file:
+                found = _dataset(file, _FEATURES, self.path)[()]
+        elif self.path.suffix == ".npy":
+            found = np.load(self.path, allow_pickle=False)
+        else:
+            found = TensorFile(self.path).read()
+        return found.reshape(self.shape)
+
+    def coordinates(self) -> np.ndarray | None:
+        """Read the left upper corners of the patches, (n_patches, 2); None if there are none."""
+        if self.coords_path is not None:
+            found = np.load(self.coords_path, allow_pickle=False)
+        elif self.path.suffix in (".h5", ".hdf5"):
+            with _h5(self.path) as file:
+                name = next((name for name in _COORDS if name in file), None)
+                if name is None:
+                    return None
+                found = file[name][()]
+        else:
+            return None
+        found = found[0] if found.ndim == 3 and found.shape[0] == 1 else found
+        if found.shape[0] != self.shape[0] or found.ndim != 2 or found.shape[1] < 2:
+            raise ValueError(
+                f"{self.coords_path or self.path} has coordinates of shape {found.shape} for "
+                f"{self.shape[0]} patches: it must be ({self.shape[0]}, 2)."
+            )
+        return found[:, :2]
+
+    def patch_side(self, coords: np.ndarray) -> float:
+        """Return the side of a patch: as the file says, or the smallest step between patches."""
+        if self.side is not None:
+            return self.side
+        steps = [np.diff(np.unique(coords[:, axis])) for axis in (0, 1)]
+        steps = [step.min() for step in steps if len(step)]
+        return float(min(steps)) if steps else 256.0
+
+
+def _h5(path: Path) -> Any:
+    try:
+        import h5py
+    except ImportError as error:
+        raise ImportError("reading .h5 files needs h5py: pip install 'diagatt[slides]'.") from error
+    try:
+        return h5py.File(path, "r")
+    except OSError as error:
+        raise ValueError(f"{path} is no readable HDF5 file: {error}") from error
+
+
+def _dataset(file: Any, names: tuple[str, ...], path: Path) -> Any:
+    for name in names:
+        if name in file:
+            return file[name]
+    raise ValueError(f"{path} has no dataset {' or '.join(names)}; it has {', '.join(file)}.")
+
+
+def _side_and_unit(file: Any) -> tuple[float | None, str]:
+    name = next((name for name in _COORDS if name in file), None)
+    said = {**dict(file.attrs), **({} if name is None else dict(file[name].attrs))}
+    unit = said.get("unit", "px")
+    unit = unit.decode() if isinstance(unit, bytes) else str(unit)
+    sides = [float(said[key]) for key in _SIDES if key in said and np.size(said[key]) == 1]
+    return (sides[0] if sides else None), "um" if unit == "um" else "px"

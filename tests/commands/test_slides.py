@@ -1,0 +1,94 @@
+"""``diagatt fit labels.csv --slides FOLDER``: from features to predictions and heat maps."""
+
+import csv
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from diagatt import DiagAttClassifier
+from diagatt.commands.cli import app
+from diagatt.slides import read_slides
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+def lines(path):
+    with open(path) as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("slides")
+    rng = np.random.default_rng(0)
+    for kind in ("features", "coords"):
+        (path / "out" / kind).mkdir(parents=True)
+    table = ["case_id,slide_id,label,age"]
+    for i in range(40):
+        for k in range(1 + (i < 5)):
+            values = rng.normal(size=(5, 3)).astype(np.float16)
+            values[2] += 5 * (-1) ** i
+            np.save(path / "out" / "features" / f"s{i}{'ab'[k]}.npy", values)
+            coords = 256 * np.stack([np.arange(5), np.zeros(5)], axis=1)
+            np.save(path / "out" / "coords" / f"s{i}{'ab'[k]}.npy", coords.astype(int))
+            table.append(f"{i:04d},s{i}{'ab'[k]},{'ill' if i % 2 else 'well'},{30 + i}")
+    (path / "labels.csv").write_text("\n".join(table) + "\n")
+    done = fit(path, "m.safetensors")
+    assert done.exit_code == 0, done.exception
+    return path
+
+
+def fit(path, name, *more):
+    how = ("--slides", path / "out", "--target", "label", "--solver", "likelihood")
+    return run("fit", path / "labels.csv", *how, "-o", path / name, *more)
+
+
+def test_predictions_name_patients_slides_and_places(folder):
+    done = run("predict", folder / "m.safetensors", folder / "labels.csv", "-o", folder / "p.csv")
+    assert done.exit_code == 0, done.exception
+    found = lines(folder / "p.csv")
+    assert [line["sample"] for line in found] == [f"{i:04d}" for i in range(40)]
+    slides = read_slides(folder / "out", folder / "labels.csv")
+    model = DiagAttClassifier.load(folder / "m.safetensors")
+    assert [line["prediction"] for line in found] == model.predict(slides.rows()).tolist()
+    rows = slides.rows()
+    ids = [rows.row_ids[a + r] for a, r in zip(rows.offsets, model.locate(rows)[:, 0])]  # noqa: B905
+    assert [line["head0_row_id"] for line in found] == ids
+    assert ids[0].split(":")[0] in ("s0a", "s0b")
+
+
+def test_another_folder_for_new_slides(folder, tmp_path):
+    (tmp_path / "features").mkdir()
+    np.save(tmp_path / "features" / "new.npy", np.full((2, 3), 5.0))
+    (tmp_path / "new.csv").write_text("case_id,slide_id\n007,new.svs\n")
+    how = ("--slides", tmp_path, "-o", tmp_path / "p.csv")
+    done = run("predict", folder / "m.safetensors", tmp_path / "new.csv", *how)
+    assert done.exit_code == 0, done.exception
+    (line,) = lines(tmp_path / "p.csv")
+    assert (line["sample"], line["prediction"]) == ("007", "well")
+
+
+def test_little_memory_goes_through_a_store(folder, monkeypatch):
+    monkeypatch.setattr("diagatt.kinds.slides.IN_MEMORY", 1e-6)
+    done = fit(folder, "small.safetensors", "--memory", "4")
+    assert done.exit_code == 0, done.exception
+    rows = read_slides(folder / "out", folder / "labels.csv").rows()
+    small, whole = (DiagAttClassifier.load(folder / f"{n}.safetensors") for n in ("small", "m"))
+    np.testing.assert_allclose(small.predict_proba(rows), whole.predict_proba(rows), atol=1e-4)
+
+
+def test_heat_maps_beside_the_page(folder, tmp_path):
+    where = ("-o", tmp_path / "page.html", "--heat-maps", tmp_path / "maps")
+    done = run("explain", folder / "m.safetensors", folder / "labels.csv", *where)
+    assert done.exit_code == 0, done.exception
+    assert (tmp_path / "maps" / "s7a.png").exists()
+    assert (tmp_path / "maps" / "s7a.geojson").exists()
+    assert len(lines(tmp_path / "maps" / "top_patches.csv")) == 5 * 35 + 10 * 5
+
+
+def test_mistakes_are_said_in_the_words_of_the_command_line(folder, tmp_path):
+    done = run("explain", folder / "m.safetensors", folder / "labels.csv", "--slides", tmp_path)
+    assert "holds no slide features" in str(done.exception)
