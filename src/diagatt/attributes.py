@@ -25,6 +25,7 @@ OPTIONAL = frozenset(
         "contest_",
         "has_row_of_interest_",
         "described_",
+        "shape_",
     }
 )
 
@@ -102,6 +103,15 @@ def floats(*types: str) -> Rule:
         return fits and bool(np.isfinite(value).all())
 
     return Rule(f"an array of finite numbers of type {' or '.join(types)}", accepts)
+
+
+def positives() -> Rule:
+    """Allow arrays of finite, positive numbers of type float64."""
+    finite = floats("float64")
+    return Rule(
+        "an array of positive numbers of type float64",
+        lambda value: finite.accepts(value) and bool((value > 0).all()),
+    )
 
 
 def errors() -> Rule:

@@ -89,7 +89,7 @@ def mean_deviance(family_name: str, y: Any, mean: Any) -> float:
     1.386
     """
     family = get_family(family_name)
-    response, given = map(torch.from_numpy, _pair(y, mean, "mean", family.has_several_outputs))
+    response, given = map(torch.from_numpy, _pair(y, mean, "mean", family.predicts_classes))
     _require(family.is_valid(response), "y", family.response_range)
     if not family.classifies:
         z = family.link(given)

@@ -117,7 +117,14 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         return self
 
     def _problem(
-        self, X: Any, y: Any, sample_weight: Any, covariates: Any, groups: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        covariates: Any,
+        groups: Any = None,
+        offset: Any = None,
+        exposure: Any = None,
     ) -> Any:
         """Read the data and return them as a problem, without samples of weight 0."""
         rows = self._validate_rows(X, reset=True)
@@ -130,6 +137,9 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         )
         if groups is not None:
             problem = replace(problem, groups=torch.as_tensor(coerce.groups(groups, len(rows))))
+        known = self._offset(offset, exposure, len(rows))
+        if known is not None:
+            problem = replace(problem, offset=torch.as_tensor(known).to(problem.values))
         check_response(problem.family, problem.y)
         counted = torch.nonzero(problem.weights)[:, 0]
         return problem if len(counted) == len(rows) else problem.take(counted)
@@ -210,6 +220,16 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         """Read the covariates of new samples, (n, q), in the order of the fit."""
         known = getattr(self, "covariate_names_in_", None)
         return coerce.covariates(given, n_samples, self._n_covariates(), known)
+
+    def _offset(self, given: Any, exposure: Any, n_samples: int) -> np.ndarray | None:
+        """Read the known part of the predictor, (n, K); None if there is none."""
+        family, n_outputs = self._fitted_family()
+        if exposure is not None and not family.has_log_link:
+            raise ValueError(
+                f"exposure is an offset of its logarithm, for a log link: the {family.name} family "
+                "has another one; pass offset=… in the unit of the predictor."
+            )
+        return coerce.offset(given, exposure, n_samples, n_outputs)
 
     # ------------------------------------------------------------------ predicting
 

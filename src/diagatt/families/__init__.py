@@ -2,19 +2,31 @@
 
 from diagatt.families.base import FAMILIES, Family, check_response, get_family
 from diagatt.families.bernoulli import Bernoulli
+from diagatt.families.binomial import Binomial
 from diagatt.families.gamma import Gamma
 from diagatt.families.gaussian import Gaussian
+from diagatt.families.huber import Huber
 from diagatt.families.multinomial import Multinomial
+from diagatt.families.negative_binomial import NegativeBinomial
+from diagatt.families.ordinal import Ordinal
 from diagatt.families.poisson import Poisson
+from diagatt.families.quantile import Quantile
+from diagatt.families.tweedie import Tweedie
 
 __all__ = [
     "FAMILIES",
     "Bernoulli",
+    "Binomial",
     "Family",
     "Gamma",
     "Gaussian",
+    "Huber",
     "Multinomial",
+    "NegativeBinomial",
+    "Ordinal",
     "Poisson",
+    "Quantile",
+    "Tweedie",
     "check_response",
     "get_family",
 ]

@@ -83,6 +83,7 @@ class Auto(Solver):
     """
 
     name = "auto"
+    goes_on = False
     rules: ClassVar[Mapping[str, Rule]] = {
         "contestants": optional(_SEVERAL_SOLVERS),
         "folds": count(2),
@@ -161,7 +162,7 @@ class Auto(Solver):
             attending += attention_contestants(extra.rows, family, extra.features, coarse)
         if part.n_features > MOST_DIMENSIONS:
             attending += wide_contestants(family)
-        contest.enter([*attending, likelihood_contestant()])
+        contest.enter([*attending, likelihood_contestant(family)])
 
     def _verdict(self, contest: Contest, problem: Problem) -> Verdict:
         verdict = judge(contest, contest.entries)

@@ -42,12 +42,12 @@ def _score_names(contest: Contest) -> tuple[str, ...]:
     family = contest.samples.family
     if not family.classifies:
         return ("r2",)
-    return ("accuracy",) if family.has_several_outputs else ("auc",)
+    return ("accuracy",) if family.predicts_classes else ("auc",)
 
 
 def _scores(contest: Contest, z: Tensor) -> dict[str, float]:
     family, (name,) = contest.samples.family, _score_names(contest)
-    y = contest.samples.y.double().cpu().numpy()
+    y = family.observed(contest.samples.y.double()).cpu().numpy()
     w = contest.samples.weights.double().cpu().numpy()
     mean = family.inverse_link(z.double()).cpu().numpy()
     if name == "r2":

@@ -60,8 +60,7 @@ class Training:
 
     def losses(self, module: AttentionModule, block: Samples) -> Tensor:
         """Return the losses of samples that go through the module together, (n,)."""
-        z = module(block.values, block.offsets, block.covariates)
-        return block.family.loss(block.y, z)
+        return block.family.loss(block.y, predictor(module, block))
 
     def penalty(self, module: AttentionModule, problem: Problem) -> Tensor:
         """Return the ridge on values and, in units of the loss, on scores, per unit of weight."""
@@ -162,11 +161,16 @@ def in_blocks(
     return torch.cat(parts)
 
 
+def predictor(module: AttentionModule, block: Samples) -> Tensor:
+    """Return linear predictors of samples that go through the module together, (n, K)."""
+    return module.predictor(block.values, block.offsets, block.covariates, block.offset)
+
+
 @torch.no_grad()
 def predictors(module: AttentionModule, part: Samples) -> Tensor:
     """Return linear predictors, (n, K), block by block."""
     blocks = (part.block(*slices) for slices in module.blocks(part.offsets))
-    return torch.cat([module(b.values, b.offsets, b.covariates) for b in blocks])
+    return torch.cat([predictor(module, block) for block in blocks])
 
 
 def risk(module: AttentionModule, problem: Problem) -> float:
@@ -215,7 +219,7 @@ def run_lbfgs(module: AttentionModule, samples: Samples, how: Training) -> tuple
     module.to(torch.float64)
     original = samples.to(torch.float64)
     unit = original.scale**0.5
-    scaled = replace(original, y=original.y / unit) if unit != 1 else original
+    scaled = original if unit == 1 else original.in_unit(unit)
     how.change_unit(module, unit)
     parameters = [p for p in module.parameters() if p.numel()]
     history: History = []

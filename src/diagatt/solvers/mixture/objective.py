@@ -79,6 +79,16 @@ class MixtureModule(AttentionModule):
         """Return the predictors of the mixture's mean, (n, K)."""
         return self.attention(values, offsets, covariates)
 
+    def predictor(
+        self,
+        values: Tensor,
+        offsets: Tensor,
+        covariates: Tensor | None = None,
+        offset: Tensor | None = None,
+    ) -> Tensor:
+        """Return the predictors, of which `offset` is a known part."""
+        return self.attention.predictor(values, offsets, covariates, offset)
+
     def effects(self) -> list[nn.Parameter]:
         """Return V, b and γ."""
         return self.attention.effects()
@@ -100,7 +110,7 @@ class MixtureTraining(Training):
         """Return −log Σ κ p(y | z_j, φ), (n,)."""
         assert isinstance(module, MixtureModule)
         given = (block.y, block.values, block.offsets, block.covariates)
-        return -module.attention.log_density(*given, module.phi)
+        return -module.attention.log_density(*given, module.phi, block.offset)
 
     def penalty(self, module: AttentionModule, problem: Problem) -> Tensor:
         """Return the penalties of values and of scores, per unit of weight."""
