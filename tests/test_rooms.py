@@ -15,7 +15,7 @@ FLOORS = [
     {"modelfile", "distributed", "parameters", "arrays"},
     {"names"},
     {"coerce", "attributes"},
-    {"ragged"},
+    {"ragged", "lifetimes"},
     {"segments", "localization", "selection"},
     {"scores", "families", "persistence", "stores", "rowmaps"},
     {"metrics", "attention", "simulate"},

@@ -291,6 +291,18 @@ class DiagonalAttention(AttentionModule):
         terms, _, places = self.joint_density(y, values, offsets, covariates, phi, offset)
         return segment_logsumexp(terms, places)
 
+    def assignments(
+        self,
+        values: Tensor,
+        offsets: Tensor,
+        covariates: Tensor | None = None,
+        offset: Tensor | None = None,
+    ) -> Assignments:
+        """Return the rows that may be active, with their log probabilities and predictors."""
+        scores, effects = self._rows(values, offsets)
+        shared = self._shared(offsets, covariates, offset)
+        return self._assignments(scores, effects, shared, offsets)
+
     def joint_density(
         self,
         y: Tensor,
@@ -303,9 +315,7 @@ class DiagonalAttention(AttentionModule):
         """Return log κ p(y | z, φ) of every row that may be active, (M,), with its predictor."""
         if self.family is None or self.readout != "mixture" or self.groups > 1:
             raise ValueError("log_density needs readout='mixture' and one group of heads.")
-        scores, effects = self._rows(values, offsets)
-        shared = self._shared(offsets, covariates, offset)
-        log_p, z, places = self._assignments(scores, effects, shared, offsets)
+        log_p, z, places = self.assignments(values, offsets, covariates, offset)
         terms = log_p + self.family.log_density(spread(y, places), z, phi)  # (M,)
         return Assignments(terms, z, places)
 

@@ -150,8 +150,9 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         family, n_outputs = self._fitted_family()
         values, offsets = rows.to_torch(self.device, self._torch_dtype(rows.dtype))
         response, w, Z = (torch.as_tensor(a).to(values) for a in (y, weights, covariates))
-        for name, given in (("y", response), ("covariates", Z)):
-            if not bool(torch.isfinite(given).all()):  # the numbers themselves were
+        for name, given, own in (("y", response, y), ("covariates", Z, covariates)):
+            # The numbers themselves were finite; only the time of an event may be infinite.
+            if not bool((torch.isfinite(given) | torch.as_tensor(np.isinf(own))).all()):
                 raise InputError(
                     f"{name} holds numbers that are too large for {values.dtype}: scale them, or "
                     "pass float64 rows."

@@ -59,8 +59,8 @@ class Classification(ClassifierMixin, RowsEstimator):
         labels, counted = coerce.classes(y, len(weights)), weights > 0
         if self.family == "ordinal" and labels.dtype.kind not in "iufb":
             raise ValueError(
-                f"family 'ordinal' needs ordered classes, but y holds words such as {str(labels[0])!r}: "
-                "encode them as numbers in their order, 0 for the lowest."
+                f"family 'ordinal' needs ordered classes, but y holds words such as "
+                f"{str(labels[0])!r}: encode them as numbers in their order, 0 for the lowest."
             )
         self._set_classes(np.unique(labels[counted]))
         codes = np.zeros(len(labels))  # a class whose samples all have weight 0 does not exist

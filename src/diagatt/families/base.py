@@ -10,6 +10,7 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor
 
+from diagatt.families.risk_sets import RiskSets
 from diagatt.families.shape import most_likely_shape
 from diagatt.segments import segment_sum
 
@@ -56,6 +57,8 @@ class Family(ABC):
     response_width: ClassVar[int] = 1
     #: Whether a mixture over rows predicts what the family does; a mixture of quantiles is none.
     predicts_mixtures: ClassVar[bool] = True
+    #: Whether the objective is one of all samples together, which `couple` evaluates.
+    couples_samples: ClassVar[bool] = False
     #: Whether the shape is estimated together with the predictor.
     estimates_shape: ClassVar[bool] = False
     #: Parameters beside the predictor, (s,), positive; empty for most families.
@@ -125,6 +128,10 @@ class Family(ABC):
     def sharpened(self) -> list[Family]:
         """Return families whose minimizers lead to this one's, where its loss has kinks."""
         return [self]
+
+    def couple(self, y: Tensor, weights: Tensor) -> RiskSets:
+        """Return the objective of all samples together, for families that have one."""
+        raise NotImplementedError
 
     # ------------------------------------------------------------------ numbers about responses
 

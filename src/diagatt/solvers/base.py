@@ -161,6 +161,10 @@ class Solver(BaseEstimator):
         if "name" in cls.__dict__:
             SOLVERS[cls.name] = cls
 
+    def sees_shape(self, problem: Problem) -> bool:
+        """Return whether the fit depends on the shape of the family."""
+        return True
+
     def refuse(self, problem: Problem, model: Model) -> str | None:
         """Say why this solver cannot serve, before any work; None if it can."""
         return None

@@ -138,9 +138,36 @@ def _fit_family(
         diagonal = torch.diag(ridge.expand(len(ridge), K).flatten())
         return slope + ridge * beta, curvature + diagonal
 
+    whole = problem.in_memory
+    if whole is not None and family.couples_samples:
+        objective, derivatives, slope = _coupled(whole, features_of, predictor, ridge)
     if beta.numel() > newton_limit(family):
         return minimize_lbfgs(slope, beta, max_steps=2000, tolerance=1e-8, ftol=1e-13).x
     return _newton(objective, derivatives, beta, max_steps)
+
+
+def _coupled(
+    whole: Samples,
+    features_of: Callable[[Samples], Tensor],
+    predictor: Callable[[Samples, Tensor], Tensor],
+    ridge: Tensor,
+) -> tuple[Callable, Callable, Callable]:
+    """Return objective, gradient with Hessian, and value with gradient of a coupled family."""
+    risk, weight = whole.risk_sets, whole.total_weight
+
+    def objective(beta: Tensor) -> Tensor:
+        loss = risk.loss(predictor(whole, beta)[:, 0]) / weight
+        return loss + 0.5 * (ridge * beta.square()).sum()
+
+    def gradient(beta: Tensor) -> Tensor:
+        slope = risk.gradient(predictor(whole, beta)[:, 0])[:, None] / weight
+        return features_of(whole).T @ slope + ridge * beta
+
+    def derivatives(beta: Tensor) -> tuple[Tensor, Tensor]:
+        hessian = risk.hessian(predictor(whole, beta)[:, 0], features_of(whole)) / weight
+        return gradient(beta), hessian + torch.diag(ridge[:, 0])
+
+    return objective, derivatives, lambda beta: (objective(beta), gradient(beta))
 
 
 def fit_linear(

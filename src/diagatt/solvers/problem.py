@@ -15,6 +15,7 @@ from torch import Tensor
 
 from diagatt.distributed import Group
 from diagatt.families import Family
+from diagatt.families.risk_sets import RiskSets
 from diagatt.progress import progress_bar
 from diagatt.segments import offsets_from, row_positions, sample_of_row, segment_sum, spread
 
@@ -185,6 +186,11 @@ class Samples:
     def scale(self) -> float:
         """Size of the loss; makes a fit to 1000·y a thousand times the fit to y."""
         return self.family.scale(self.y, self.weights)
+
+    @cached_property
+    def risk_sets(self) -> RiskSets:
+        """What evaluates an objective of all samples together."""
+        return self.family.couple(self.y, self.weights)
 
     @property
     def group(self) -> Group:

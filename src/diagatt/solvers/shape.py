@@ -46,13 +46,15 @@ def fit_with_shape(
     """Fit the problem and the shape of its family, if that is estimated."""
     if not problem.family.estimates_shape:
         return fit(problem, start)
+    if not solver.sees_shape(problem):
+        return _with_family(fit(problem, start), problem)
     some: Problem = problem.sample(MOST_SAMPLES, np.random.default_rng(0))
     is_glm = problem.has_one_row_samples_only
     uniform = _in_turns(
         lambda part, _: Uniform().fit(part, model),
         problem if is_glm else some,
         None,
-        GLM_TURNS,
+        GLM_TURNS if Uniform().sees_shape(some) else 1,
         GLM_TOLERANCE if is_glm else TOLERANCE,
     )
     if is_glm or not solver.attends:

@@ -34,7 +34,7 @@ def content_folds(
     """
     content = _content(samples)
     responses = samples.y.double().cpu().numpy().reshape(samples.n_samples, -1)
-    y = responses[:, 0]
+    y = samples.family.observed(samples.y).double().cpu().numpy()
     if groups is None:
         lines = np.column_stack([responses, content])
         _, unit = np.unique(lines, axis=0, return_inverse=True)

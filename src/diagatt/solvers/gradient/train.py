@@ -40,6 +40,8 @@ class Training:
 
     #: Whether the objective is convex in V, b and γ, so that Newton's method can finish.
     is_convex_in_effects: ClassVar[bool] = True
+    #: Whether samples have losses of their own even if the family couples them.
+    separates_samples: ClassVar[bool] = False
 
     optimizer: str = "auto"
     learning_rate: float = 1e-2
@@ -96,6 +98,8 @@ class Training:
             return self.optimizer
         here = problem.in_memory
         small = here is not None and here.values.numel() <= SMALL_DATA
+        if here is not None and here.family.couples_samples and not self.separates_samples:
+            small = True  # batches do not know who else is at risk
         return "lbfgs" if small and not self.needs_batches and not module.projects else "adam"
 
 
@@ -187,6 +191,8 @@ def backward(module: AttentionModule, part: Samples, how: Training, total_weight
 
     The gradient of many samples thus needs the memory of one block.
     """
+    if part.family.couples_samples and not how.separates_samples:
+        return _backward_coupled(module, part, total_weight)
     total = part.y.new_zeros(())
     for slices in module.blocks(part.offsets):
         block = part.block(*slices)
@@ -194,6 +200,26 @@ def backward(module: AttentionModule, part: Samples, how: Training, total_weight
         (loss / total_weight).backward()
         total += loss.detach()
     return total
+
+
+def _backward_coupled(module: AttentionModule, part: Samples, total_weight: float) -> Tensor:
+    """Add the gradient of an objective of all samples together, block by block.
+
+    Predictors of all samples come first; then each block is asked for the product of its own with
+    the objective's slope in them.
+    """
+    blocks = [part.block(*slices) for slices in module.blocks(part.offsets)]
+    if len(blocks) == 1:
+        z = predictor(module, part)
+        slope = part.risk_sets.gradient(z[:, 0].detach())[:, None].to(z.dtype)
+        z.backward(slope / total_weight)
+        return part.risk_sets.loss(z[:, 0].detach())
+    z = predictors(module, part)
+    slope = part.risk_sets.gradient(z[:, 0])[:, None].to(z.dtype) / total_weight
+    sizes = [block.n_samples for block in blocks]
+    for block, own in zip(blocks, slope.split(sizes), strict=True):
+        predictor(module, block).backward(own)
+    return part.risk_sets.loss(z[:, 0])
 
 
 def train_lbfgs(module: AttentionModule, samples: Samples, how: Training) -> History:

@@ -105,6 +105,7 @@ class MixtureTraining(Training):
     max_steps: int = 500  # of L-BFGS
     linear_ridge: float = 1.0
     is_convex_in_effects: ClassVar[bool] = False
+    separates_samples: ClassVar[bool] = True
 
     def losses(self, module: AttentionModule, block: Samples) -> Tensor:
         """Return −log Σ κ p(y | z_j, φ), (n,)."""
