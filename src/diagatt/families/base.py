@@ -121,6 +121,16 @@ class Family(ABC):
             return self
         return self.with_shape(most_likely_shape(self, y, z, weights))
 
+    def distance(self, other: Family) -> float:
+        """Return how far the shape is from another's: the largest change of a logarithm."""
+        if not len(self.shape):
+            return 0.0
+        return float((self.shape.log() - other.shape.log()).abs().max())
+
+    def prepared(self, y: Tensor) -> Tensor:
+        """Return responses with what the shape says about each of them, computed once."""
+        return y
+
     def in_unit(self, unit: float) -> Family:
         """Return the family of y/unit; only those of an identity link have a unit."""
         return self

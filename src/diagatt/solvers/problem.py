@@ -261,7 +261,7 @@ class Samples:
 
     def with_family(self, family: Family) -> Samples:
         """Return the same samples with another family."""
-        return replace(self, family=family)
+        return replace(self, family=family, y=family.prepared(self.y))
 
     def digest(self) -> bytes:
         """Return a digest of everything but rows, and of a sample of those."""

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.families import Family
 from diagatt.segments import segment_logsumexp, spread
 from diagatt.solvers.auto.contest import as_mixture
 from diagatt.solvers.base import Fitted, Model, Solver
@@ -77,18 +76,11 @@ def _in_turns(
     for _ in range(turns):
         fitted = _with_family(fit(problem, start), problem)
         assert fitted.family is not None
-        moved = _distance(fitted.family, problem.family)
+        moved = fitted.family.distance(problem.family)
         problem, start = problem.with_family(fitted.family), fitted
         if moved < tolerance:
             break
     return fitted
-
-
-def _distance(one: Family, other: Family) -> float:
-    """Return the largest change of a logarithm."""
-    if not len(one.shape):
-        return 0.0
-    return float((one.shape.log() - other.shape.log()).abs().max())
 
 
 @torch.no_grad()
