@@ -82,14 +82,19 @@ class RiskSets:
 
     def loss(self, z: Tensor) -> Tensor:
         """Return the negative log partial likelihood of predictors (n,)."""
-        mass, peak = self._mass(z)
-        log_sums = self._denominators(mass).clamp(min=1e-300).log() + peak
-        own = (self.weights * z.double())[self.event]
-        return (self.charges * log_sums).sum() - own.sum()
+        return self.loss_and_gradient(z)[0]
 
-    def _exposure(self, mass: Tensor) -> Tensor:
+    def loss_and_gradient(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the loss and its derivative in the predictors, (n,), from one pass."""
+        mass, peak = self._mass(z)
+        sums = self._denominators(mass).clamp(min=1e-300)
+        own = (self.weights * z.double())[self.event]
+        loss = (self.charges * (sums.log() + peak)).sum() - own.sum()
+        return loss, mass * self._exposure(sums) - self.weights * self.event
+
+    def _exposure(self, sums: Tensor) -> Tensor:
         """Return how much mass of each sample counts in all denominators, (n,): e^{−peak} Λ."""
-        rates = self.charges / self._denominators(mass).clamp(min=1e-300)  # (events,)
+        rates = self.charges / sums  # (events,)
         m = len(self.times)
         per_time = rates.new_zeros(m).index_add(0, self.of_event, rates)
         total = torch.cat([per_time.new_zeros(1), per_time.cumsum(0)])
@@ -100,16 +105,14 @@ class RiskSets:
 
     def gradient(self, z: Tensor) -> Tensor:
         """Return the derivative of the loss in the predictors, (n,)."""
-        mass, _ = self._mass(z)
-        return mass * self._exposure(mass) - self.weights * self.event
+        return self.loss_and_gradient(z)[1]
 
     def hessian(self, z: Tensor, features: Tensor) -> Tensor:
         """Return the second derivative in coefficients of features (n, P), (P, P)."""
         mass, _ = self._mass(z)
-        scaled = mass[:, None] * features
-        means = self._denominators(scaled)
-        means = means / self._denominators(mass).clamp(min=1e-300)[:, None]  # (events, P)
-        first = features.T @ (self._exposure(mass)[:, None] * scaled)
+        scaled, sums = mass[:, None] * features, self._denominators(mass).clamp(min=1e-300)
+        means = self._denominators(scaled) / sums[:, None]  # (events, P)
+        first = features.T @ (self._exposure(sums)[:, None] * scaled)
         return first - means.T @ (self.charges[:, None] * means)
 
     def baseline(self, z: Tensor) -> Tensor:

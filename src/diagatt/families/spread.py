@@ -15,7 +15,7 @@ def robust_scale(y: Tensor, weights: Tensor) -> float:
     --------
     >>> import torch
     >>> round(robust_scale(torch.arange(101.0), torch.ones(101)), 2)
-    37.06
+    37.07
     """
     order = y.argsort()
     share = weights.double()[order].cumsum(dim=0) / weights.double().sum()

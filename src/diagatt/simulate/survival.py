@@ -52,7 +52,7 @@ def survival(
     >>> from diagatt import simulate
     >>> from diagatt.metrics import concordance
     >>> data = simulate.survival(500, p=5, d=4, mu=(3,), sigma2=(4,), censoring=0.3, seed=0)
-    >>> round(1 - data.y["event"].mean(), 1)
+    >>> float(round(1 - data.y["event"].mean(), 1))
     0.3
     >>> concordance(data.y["event"], data.y["time"], data.oracle().prediction) > 0.7
     True

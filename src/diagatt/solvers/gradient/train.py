@@ -27,6 +27,8 @@ from diagatt.solvers.problem import Problem, Samples
 OPTIMIZERS = ("auto", "adam", "lbfgs")
 # Rows times features up to which all samples go through L-BFGS at once.
 SMALL_DATA = 1_000_000
+# Rows times features up to which a pass keeps what its gradient needs.
+KEPT_ENTRIES = 20_000_000
 
 History = list[dict[str, float]]
 
@@ -203,23 +205,20 @@ def backward(module: AttentionModule, part: Samples, how: Training, total_weight
 
 
 def _backward_coupled(module: AttentionModule, part: Samples, total_weight: float) -> Tensor:
-    """Add the gradient of an objective of all samples together, block by block.
+    """Add the gradient of an objective of all samples together; return the objective.
 
     Predictors of all samples come first; then each block is asked for the product of its own with
-    the objective's slope in them.
+    the objective's slope in them. What the blocks remember for that is kept if it is not large,
+    else they are passed through twice.
     """
     blocks = [part.block(*slices) for slices in module.blocks(part.offsets)]
-    if len(blocks) == 1:
-        z = predictor(module, part)
-        slope = part.risk_sets.gradient(z[:, 0].detach())[:, None].to(z.dtype)
-        z.backward(slope / total_weight)
-        return part.risk_sets.loss(z[:, 0].detach())
-    z = predictors(module, part)
-    slope = part.risk_sets.gradient(z[:, 0])[:, None].to(z.dtype) / total_weight
-    sizes = [block.n_samples for block in blocks]
-    for block, own in zip(blocks, slope.split(sizes), strict=True):
-        predictor(module, block).backward(own)
-    return part.risk_sets.loss(z[:, 0])
+    with torch.set_grad_enabled(part.values.numel() <= KEPT_ENTRIES):
+        found = [predictor(module, block) for block in blocks]
+    loss, slope = part.risk_sets.loss_and_gradient(torch.cat(found)[:, 0].detach())
+    slopes = (slope[:, None].to(part.dtype) / total_weight).split([len(z) for z in found])
+    for block, z, own in zip(blocks, found, slopes, strict=True):
+        (z if z.requires_grad else predictor(module, block)).backward(own)
+    return loss
 
 
 def train_lbfgs(module: AttentionModule, samples: Samples, how: Training) -> History:
