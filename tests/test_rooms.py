@@ -18,7 +18,7 @@ FLOORS = [
     {"ragged", "lifetimes"},
     {"segments", "localization", "selection"},
     {"scores", "families", "persistence", "stores", "rowmaps"},
-    {"metrics", "attention", "simulate"},
+    {"metrics", "kaplan_meier", "attention", "simulate"},
     {"solvers"},
     {"certainty"},
     {"estimators"},

@@ -119,7 +119,12 @@ class Family(ABC):
         """Return the family with the most likely shape given predictors (n, K)."""
         if not self.estimates_shape or not len(self.shape):
             return self
-        return self.with_shape(most_likely_shape(self, y, z, weights))
+        exact = y.double()
+
+        def log_density(shape: Tensor, z: Tensor) -> Tensor:
+            return self.with_shape(shape).log_density(exact, z)
+
+        return self.with_shape(most_likely_shape(self.shape, log_density, z, weights))
 
     def distance(self, other: Family) -> float:
         """Return how far the shape is from another's: the largest change of a logarithm."""

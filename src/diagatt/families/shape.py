@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 from torch.autograd.functional import hessian, jacobian
-
-if TYPE_CHECKING:
-    from diagatt.families.base import Family
 
 # Steps at most, the gain per unit of weight that ends them, and the largest step of a logarithm.
 STEPS, LEAST_GAIN, LARGEST_STEP = 50, 1e-15, 2.0
@@ -17,25 +14,32 @@ STEPS, LEAST_GAIN, LARGEST_STEP = 50, 1e-15, 2.0
 LOWEST, HIGHEST = -14.0, 14.0
 
 
-def most_likely_shape(family: Family, y: Tensor, z: Tensor, weights: Tensor) -> Tensor:
+def most_likely_shape(
+    start: Tensor, log_density: Callable[[Tensor, Tensor], Tensor], z: Tensor, weights: Tensor
+) -> Tensor:
     r"""Maximize :math:`\sum_i w_i \log p(y_i | z_i + a; s)` over the shape s and a shift a.
 
     The shift stands for the intercept, with which thresholds move: shape and predictor are found in
     turns, and few turns are needed if the intercept moves in both.
 
+    Parameters
+    ----------
+    start : tensor of shape (s,)
+    log_density : callable
+        Returns log p, (n,), of a shape (s,) and predictors (n, K).
+    z : tensor of shape (n, K)
+    weights : tensor of shape (n,)
+
     Returns
     -------
     tensor of shape (s,), float64
     """
-    y, z = y.double(), z.double()
-    w = weights.double() / weights.double().sum()
-    count = len(family.shape)
+    z, w, count = z.double(), weights.double() / weights.double().sum(), len(start)
 
     def objective(theta: Tensor) -> Tensor:
-        shaped = family.with_shape(theta[:count].exp())
-        return -(w * shaped.log_density(y, z + theta[count])).sum()
+        return -(w * log_density(theta[:count].exp(), z + theta[count])).sum()
 
-    theta = torch.cat([family.shape.double().log(), z.new_zeros(1)])
+    theta = torch.cat([start.double().log(), z.new_zeros(1)])
     value = float(objective(theta))
     for _ in range(STEPS):
         gradient, curvature = jacobian(objective, theta), hessian(objective, theta)
