@@ -18,7 +18,15 @@ from diagatt.studies import STUDIES
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 # Pages whose examples are complete: every prompt in them is run.
-COMPLETE = ("get-started.md", "extending.md", "stores.md", "scaling.md", "cells.md", "slides.md")
+COMPLETE = (
+    "get-started.md",
+    "extending.md",
+    "responses.md",
+    "stores.md",
+    "scaling.md",
+    "cells.md",
+    "slides.md",
+)
 RUNNABLE = [*(DOCS / name for name in COMPLETE), *sorted(DOCS.glob("tutorials/*.md"))]
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("tutorials/*.md"))]
 PUBLIC = (

@@ -26,6 +26,7 @@ OPTIONAL = frozenset(
         "has_row_of_interest_",
         "described_",
         "n_encoded_",
+        "shape_",
     }
 )
 
@@ -103,6 +104,15 @@ def floats(*types: str) -> Rule:
         return fits and bool(np.isfinite(value).all())
 
     return Rule(f"an array of finite numbers of type {' or '.join(types)}", accepts)
+
+
+def positives() -> Rule:
+    """Allow arrays of finite, positive numbers of type float64."""
+    finite = floats("float64")
+    return Rule(
+        "an array of positive numbers of type float64",
+        lambda value: finite.accepts(value) and bool((value > 0).all()),
+    )
 
 
 def errors() -> Rule:

@@ -451,6 +451,68 @@ def covariates(
     return _finite(Z.astype(np.float64, copy=False), "covariates")
 
 
+def responses(y: Any, n_samples: int, width: int, what: str) -> np.ndarray:
+    """Return responses of several numbers each, (n, width) float64.
+
+    Parameters
+    ----------
+    y : array or frame of shape (n, width)
+    n_samples, width : int
+    what : str
+        What the columns are, for the sentence that refuses others.
+    """
+    if y is None:
+        raise InputError("fitting requires y to be passed, but the target y is None.")
+    table = float_array(y, "y", _entry("y"))
+    if table.ndim != 2 or table.shape[1] != width:
+        raise InputError(f"y must have {width} columns, {what}; got shape {table.shape}.")
+    if len(table) != n_samples:
+        raise InputError(f"y has {len(table)} lines, X has {n_samples} samples.")
+    return _finite(table.astype(np.float64, copy=False), "y")
+
+
+def offset(given: Any, exposure: Any, n_samples: int, n_outputs: int) -> np.ndarray | None:
+    """Return the known part of the predictor, (n, K) float64: the offset plus log exposure.
+
+    Parameters
+    ----------
+    given : array of shape (n,) or (n, K), or None
+    exposure : array of shape (n,), or None
+        Positive: years, areas, sequencing depths.
+    n_samples, n_outputs : int
+
+    Examples
+    --------
+    >>> offset(None, [1.0, 2.0], 2, 1).round(3)
+    array([[0.   ],
+           [0.693]])
+    """
+    total = np.zeros((n_samples, n_outputs))
+    if given is not None:
+        known = float_array(given, "offset", _entry("offset"))
+        known = known[:, None] if known.ndim == 1 else known
+        if known.ndim != 2 or len(known) != n_samples or known.shape[1] not in (1, n_outputs):
+            raise InputError(
+                f"offset must be one number per sample, {n_samples}, got shape {known.shape}."
+            )
+        total += _finite(known.astype(np.float64, copy=False), "offset")
+    if exposure is not None:
+        times = float_array(exposure, "exposure", _entry("exposure"))
+        if times.shape != (n_samples,):
+            raise InputError(
+                f"exposure must be one number per sample, {n_samples}, got shape {times.shape}."
+            )
+        times = _finite(times.astype(np.float64, copy=False), "exposure")
+        if np.any(times <= 0):
+            i = int(np.argmax(times <= 0))
+            raise InputError(
+                f"exposure[{i}] = {times[i]:g} is not positive: nothing can be observed without "
+                "exposure; drop the sample."
+            )
+        total += np.log(times)[:, None]
+    return None if given is None and exposure is None else total
+
+
 def _column(y: Any, n_samples: int) -> np.ndarray:
     """Return y as a 1-D array of words, numbers or objects."""
     if y is None:

@@ -12,7 +12,9 @@ from sklearn.metrics import root_mean_squared_error
 
 from diagatt.families import get_family
 
-__all__ = ["accuracy", "crlr", "mean_deviance", "rmse"]
+__all__ = ["accuracy", "concordance", "crlr", "mean_deviance", "rmse"]
+
+TIED_RISK = 1e-8  # risks that differ by less are equal, as in scikit-survival
 
 
 def rmse(y: Any, prediction: Any) -> float:
@@ -89,7 +91,7 @@ def mean_deviance(family_name: str, y: Any, mean: Any) -> float:
     1.386
     """
     family = get_family(family_name)
-    response, given = map(torch.from_numpy, _pair(y, mean, "mean", family.has_several_outputs))
+    response, given = map(torch.from_numpy, _pair(y, mean, "mean", family.predicts_classes))
     _require(family.is_valid(response), "y", family.response_range)
     if not family.classifies:
         z = family.link(given)
@@ -100,6 +102,42 @@ def mean_deviance(family_name: str, y: Any, mean: Any) -> float:
     _require(response < chances.shape[1], "y", f"a column of mean, 0..{chances.shape[1] - 1}")
     _require(((chances >= 0) & (chances <= 1)).all(dim=1), "mean", "between 0 and 1")
     return float(2 * chances.gather(1, response.long()[:, None]).log().mean().abs())
+
+
+def concordance(event: Any, time: Any, risk: Any) -> float:
+    """Return Harrell's concordance: how often who has the event earlier has the larger risk.
+
+    Pairs count whose earlier time is an event; of equal times, an event comes before a censored
+    one. Equal risks count one half.
+
+    Parameters
+    ----------
+    event : bool array of shape (n,)
+    time : array of shape (n,)
+    risk : array of shape (n,)
+
+    Returns
+    -------
+    float
+        1 if the order is perfect, ½ if risk says nothing, NaN if no pair can be compared.
+
+    Examples
+    --------
+    >>> concordance([True, True, False], [1.0, 2.0, 3.0], [0.5, 0.9, 0.1])
+    0.6666666666666666
+    """
+    happened = np.asarray(event, dtype=bool)
+    times, risks = (np.asarray(a, dtype=np.float64) for a in (time, risk))
+    if not times.shape == risks.shape == happened.shape or times.ndim != 1:
+        raise ValueError("event, time and risk must be 1-D and of equal length.")
+    right = pairs = 0.0
+    for block in np.array_split(np.flatnonzero(happened), max(1, len(times) // 500)):
+        t, r = times[block, None], risks[block, None]
+        later = (times > t) | ((times == t) & ~happened)  # (b, n)
+        tied = np.abs(risks - r) <= TIED_RISK
+        right += float((later & (r > risks) & ~tied).sum() + 0.5 * (later & tied).sum())
+        pairs += float(later.sum())
+    return right / pairs if pairs else float("nan")
 
 
 def _require(valid: torch.Tensor, name: str, what: str) -> None:

@@ -49,13 +49,19 @@ class Member(nn.Module):
         self.attention, self.rows, self.features = attention, rows, features
         self.weight, self.vote = weight, vote
 
-    def forward(self, values: Tensor, offsets: Tensor, covariates: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        values: Tensor,
+        offsets: Tensor,
+        covariates: Tensor | None = None,
+        offset: Tensor | None = None,
+    ) -> Tensor:
         """Return linear predictors, (n, K)."""
         mapped = self.rows(values)
         beside = self.features(mapped, offsets)
         if covariates is not None:
             beside = torch.cat([covariates, beside], dim=1)
-        return self.attention(mapped, offsets, beside)
+        return self.attention(mapped, offsets, beside, offset=offset)
 
     def scores(self, values: Tensor, offsets: Tensor) -> Tensor:
         """Return scores of rows, (N, R), divided by the temperature."""
@@ -96,19 +102,35 @@ class Blend(AttentionModule):
         """Whether heads choose different rows."""
         return self.members_list[0].attention.coupling
 
-    def forward(self, values: Tensor, offsets: Tensor, covariates: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        values: Tensor,
+        offsets: Tensor,
+        covariates: Tensor | None = None,
+        offset: Tensor | None = None,
+    ) -> Tensor:
         """Return linear predictors of the blended mean, (n, K)."""
+        given = (values, offsets, covariates, offset)
         chosen = [member for member in self.members_list if member.weight > 0]
         if len(chosen) == 1:
-            return chosen[0](values, offsets, covariates)
+            return chosen[0](*given)
         parts = [
-            member.weight * self.family.inverse_link(member(values, offsets, covariates).double())
-            for member in chosen
+            member.weight * self.family.inverse_link(member(*given).double()) for member in chosen
         ]
         mean = torch.stack(parts).sum(dim=0)
         if self.family.classifies:
             mean = mean.clamp(LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
         return self.family.link(mean).to(values.dtype)
+
+    def predictor(
+        self,
+        values: Tensor,
+        offsets: Tensor,
+        covariates: Tensor | None = None,
+        offset: Tensor | None = None,
+    ) -> Tensor:
+        """Return linear predictors z, (n, K), of which `offset` (n, K) is a known part."""
+        return self(values, offsets, covariates, offset)
 
     @property
     def votes(self) -> list[float]:

@@ -24,7 +24,7 @@ from diagatt.attention.coupling import COUPLINGS, attend
 from diagatt.attention.mixture import READOUTS, Assignments, assignments
 from diagatt.attention.module import AttentionModule
 from diagatt.attention.query_key import PARAMETERIZATIONS
-from diagatt.families import get_family
+from diagatt.families import Family, get_family
 from diagatt.scores import get_score_form
 from diagatt.segments import offsets_from, segment_logsumexp, segment_sum, spread, weighted_pool
 
@@ -58,7 +58,7 @@ class DiagonalAttention(AttentionModule):
     readout : {"pooled", "mixture"}
         The predictor of the pooled row, as in the paper; or that of the mixture's mean,
         g(Σ_j κ_j g⁻¹(⟨v, x_j⟩ + b)): one row is active, and κ is its probability.
-    family : str, optional
+    family : str or Family, optional
         The response distribution, whose link a mixture needs.
     value_bound, score_bound : float, optional
         The paper's bounded parameter space: ‖V‖_F ≤ R₁ and ‖W_r‖_op ≤ R₂, kept by `project_`.
@@ -87,7 +87,7 @@ class DiagonalAttention(AttentionModule):
         coupling: str = "independent",
         groups: int = 1,
         readout: str = "pooled",
-        family: str | None = None,
+        family: str | Family | None = None,
         value_bound: float | None = None,
         score_bound: float | None = None,
     ) -> None:
@@ -209,6 +209,7 @@ class DiagonalAttention(AttentionModule):
         covariates: Tensor | None = None,
         *,
         mask: Tensor | None = None,
+        offset: Tensor | None = None,
     ) -> Tensor:
         """Return the linear predictors z, (n, K): equation (final_estimator_multi).
 
@@ -221,13 +222,15 @@ class DiagonalAttention(AttentionModule):
         covariates : tensor of shape (n, q), optional
         mask : bool tensor of shape (n, p), optional
             Real rows of padded samples; all of them by default.
+        offset : tensor of shape (n, K), optional
+            A known part of the predictor.
         """
         if values.ndim == 3:
             values, offsets = _pack(values, mask)
         if offsets is None:
             raise ValueError("packed rows need offsets; padded samples have shape (n, p, d).")
         scores, effects = self._rows(values, offsets)
-        shared = self._shared(offsets, covariates)
+        shared = self._shared(offsets, covariates, offset)
         if self.family is None or self.readout == "pooled" or self.family.has_identity_link:
             # ⟨v_r, Xᵀκ_r⟩ = Σ_j κ_jr ⟨v_r, x_j⟩: rows were projected, no pooled rows needed.
             kappa = self.weights(scores, offsets)  # (N, R)
@@ -246,11 +249,25 @@ class DiagonalAttention(AttentionModule):
         scores, effects = self._scores(values, offsets, project)
         return scores, effects.reshape(len(values), self.n_heads, self.n_outputs)
 
-    def _shared(self, offsets: Tensor, covariates: Tensor | None) -> Tensor:
+    def predictor(
+        self,
+        values: Tensor,
+        offsets: Tensor,
+        covariates: Tensor | None = None,
+        offset: Tensor | None = None,
+    ) -> Tensor:
+        """Return linear predictors z, (n, K), of which `offset` (n, K) is a known part."""
+        return self(values, offsets, covariates, offset=offset)
+
+    def _shared(
+        self, offsets: Tensor, covariates: Tensor | None, offset: Tensor | None = None
+    ) -> Tensor:
         """Return what all rows of a sample share of the predictor, (n, K)."""
         if covariates is None:
-            return self.intercept.expand(len(offsets) - 1, -1)
-        return self.intercept + covariates @ self.covariate
+            shared = self.intercept.expand(len(offsets) - 1, -1)
+        else:
+            shared = self.intercept + covariates @ self.covariate
+        return shared if offset is None else shared + offset
 
     def _assignments(
         self, scores: Tensor, effects: Tensor, shared: Tensor, offsets: Tensor
@@ -265,18 +282,42 @@ class DiagonalAttention(AttentionModule):
         offsets: Tensor,
         covariates: Tensor | None = None,
         phi: float | Tensor = 1.0,
+        offset: Tensor | None = None,
     ) -> Tensor:
         r"""Return log p(y | X) of a mixture over rows, :math:`\log \sum_j κ_j p(y | z_j, φ)`, (n,).
 
         With several heads the sum runs over assignments of rows to heads.
         """
+        terms, _, places = self.joint_density(y, values, offsets, covariates, phi, offset)
+        return segment_logsumexp(terms, places)
+
+    def assignments(
+        self,
+        values: Tensor,
+        offsets: Tensor,
+        covariates: Tensor | None = None,
+        offset: Tensor | None = None,
+    ) -> Assignments:
+        """Return the rows that may be active, with their log probabilities and predictors."""
+        scores, effects = self._rows(values, offsets)
+        shared = self._shared(offsets, covariates, offset)
+        return self._assignments(scores, effects, shared, offsets)
+
+    def joint_density(
+        self,
+        y: Tensor,
+        values: Tensor,
+        offsets: Tensor,
+        covariates: Tensor | None = None,
+        phi: float | Tensor = 1.0,
+        offset: Tensor | None = None,
+    ) -> Assignments:
+        """Return log κ p(y | z, φ) of every row that may be active, (M,), with its predictor."""
         if self.family is None or self.readout != "mixture" or self.groups > 1:
             raise ValueError("log_density needs readout='mixture' and one group of heads.")
-        scores, effects = self._rows(values, offsets)
-        shared = self._shared(offsets, covariates)
-        log_p, z, places = self._assignments(scores, effects, shared, offsets)
+        log_p, z, places = self.assignments(values, offsets, covariates, offset)
         terms = log_p + self.family.log_density(spread(y, places), z, phi)  # (M,)
-        return segment_logsumexp(terms, places)
+        return Assignments(terms, z, places)
 
     def penalty(
         self, ridge: float | Tensor, score_ridge: float, linear_ridge: float | None = None

@@ -26,6 +26,17 @@ class AttentionModule(nn.Module):
         """Return what V multiplies, (n, P), of packed samples."""
         raise NotImplementedError
 
+    def predictor(
+        self,
+        values: Tensor,
+        offsets: Tensor,
+        covariates: Tensor | None = None,
+        offset: Tensor | None = None,
+    ) -> Tensor:
+        """Return linear predictors z, (n, K), of which `offset` (n, K) is a known part."""
+        z = self(values, offsets, covariates)
+        return z if offset is None else z + offset
+
     def forward(self, values: Tensor, offsets: Tensor, covariates: Tensor | None = None) -> Tensor:
         """Return linear predictors z, (n, K).
 

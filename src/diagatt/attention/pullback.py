@@ -36,7 +36,7 @@ def pulled_back(module: DiagonalAttention, affine: AffineMap) -> DiagonalAttenti
         coupling=module.coupling,
         groups=module.groups,
         readout=module.readout,
-        family=None if module.family is None else module.family.name,
+        family=module.family,
     )
 
 

@@ -5,6 +5,7 @@ from diagatt.datasets import (  # noqa: F401  they register their bags
     cells,
     comments,
     drawn,
+    landmarks,
     mil_package,
     molecules,
     schools,

@@ -12,7 +12,7 @@ from diagatt.ragged import RaggedRows
 
 __all__ = ["BAGS", "TASKS", "Bags", "bags_names", "load_bags", "provides"]
 
-TASKS = ("binary", "multiclass", "regression")
+TASKS = ("binary", "multiclass", "regression", "survival")
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +25,8 @@ class Bags:
         What `load_bags` calls the set.
     X : RaggedRows
     y : array of shape (n,)
-        Class labels, or numbers.
-    task : {"binary", "multiclass", "regression"}
+        Class labels, numbers, or a structured array of events and times.
+    task : {"binary", "multiclass", "regression", "survival"}
         In binary sets the positive class is 1.
     groups : array of shape (n,), optional
         Samples of one group (one scaffold, one pool of source rows) must not be separated by a
@@ -71,7 +71,7 @@ class Bags:
     @property
     def classifies(self) -> bool:
         """Whether responses are classes."""
-        return self.task != "regression"
+        return self.task in ("binary", "multiclass")
 
     def key_rows(self) -> list[np.ndarray]:
         """Return the indices of the rows that decide, one (possibly empty) array per sample."""

@@ -117,7 +117,14 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         return self
 
     def _problem(
-        self, X: Any, y: Any, sample_weight: Any, covariates: Any, groups: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        covariates: Any,
+        groups: Any = None,
+        offset: Any = None,
+        exposure: Any = None,
     ) -> Any:
         """Read the data and return them as a problem, without samples of weight 0."""
         rows = self._validate_rows(X, reset=True)
@@ -130,6 +137,9 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         )
         if groups is not None:
             problem = replace(problem, groups=torch.as_tensor(coerce.groups(groups, len(rows))))
+        known = self._offset(offset, exposure, len(rows))
+        if known is not None:
+            problem = replace(problem, offset=torch.as_tensor(known).to(problem.values))
         check_response(problem.family, problem.y)
         counted = torch.nonzero(problem.weights)[:, 0]
         return problem if len(counted) == len(rows) else problem.take(counted)
@@ -140,8 +150,9 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         family, n_outputs = self._fitted_family()
         values, offsets = rows.to_torch(self.device, self._torch_dtype(rows.dtype))
         response, w, Z = (torch.as_tensor(a).to(values) for a in (y, weights, covariates))
-        for name, given in (("y", response), ("covariates", Z)):
-            if not bool(torch.isfinite(given).all()):  # the numbers themselves were
+        for name, given, own in (("y", response, y), ("covariates", Z, covariates)):
+            # The numbers themselves were finite; only the time of an event may be infinite.
+            if not bool((torch.isfinite(given) | torch.as_tensor(np.isinf(own))).all()):
                 raise InputError(
                     f"{name} holds numbers that are too large for {values.dtype}: scale them, or "
                     "pass float64 rows."
@@ -214,6 +225,16 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         """Read the covariates of new samples, (n, q), in the order of the fit."""
         known = getattr(self, "covariate_names_in_", None)
         return coerce.covariates(given, n_samples, self._n_covariates(), known)
+
+    def _offset(self, given: Any, exposure: Any, n_samples: int) -> np.ndarray | None:
+        """Read the known part of the predictor, (n, K); None if there is none."""
+        family, n_outputs = self._fitted_family()
+        if exposure is not None and not family.has_log_link:
+            raise ValueError(
+                f"exposure is an offset of its logarithm, for a log link: the {family.name} family "
+                "has another one; pass offset=… in the unit of the predictor."
+            )
+        return coerce.offset(given, exposure, n_samples, n_outputs)
 
     # ------------------------------------------------------------------ predicting
 

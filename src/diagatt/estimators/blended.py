@@ -56,7 +56,14 @@ class _Blended(RowsEstimator):
         return self._fit(X, y, sample_weight, covariates)
 
     def _problem(
-        self, X: Any, y: Any, sample_weight: Any, covariates: Any, groups: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        covariates: Any,
+        groups: Any = None,
+        offset: Any = None,
+        exposure: Any = None,
     ) -> Any:
         """Return the rows of each member, and what all of them are given beside."""
         rows = self._validate_rows(X, reset=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from sklearn.metrics import r2_score
 
 from diagatt.estimators.diagonal_base import _DiagAtt
 from diagatt.estimators.response import Classification, Regression
@@ -33,8 +35,11 @@ class DiagAttRegressor(Regression, _DiagAtt):
         as Gaussian. "mixture" maximizes the likelihood of the responses and assumes nothing about
         rows. "auto" brings rows to common scales, compares these and uniform attention out of
         fold, and blends what deserves weight (`diagatt.solvers.Auto`).
-    family : {"auto", "gaussian", "poisson", "gamma"}
-        Response distribution; "auto" is gaussian. Poisson and gamma have a log link.
+    family : {"auto", "gaussian", "poisson", "negative_binomial", "gamma", "tweedie", "binomial", \
+"quantile", "huber"}
+        Response distribution; "auto" is gaussian. Counts and amounts have a log link. Some families
+        take a number: "quantile(0.9)", "tweedie(1.6)", "huber(1.35)". The responses of "binomial"
+        are two columns, successes and failures.
     score_form : {"quadratic", "affine", "contextual"}
         Score the row x; (x, 1), which adds a linear term; or (x, 1, mean row of the sample).
     coupling : {"distinct", "independent"}
@@ -74,6 +79,9 @@ class DiagAttRegressor(Regression, _DiagAtt):
         v, divided by the count of restarts.
     intercept_ : float
     covariate_coef_ : array of shape (n_covariates,)
+    shape_ : array
+        Estimated parameters of the family beside the predictor: α of "negative_binomial", σ of
+        "huber"; empty for most.
     n_heads_, n_restarts_, n_features_in_, n_iter_ : int
     history_ : list of lists of dicts
         Loss of every epoch of every restart.
@@ -110,6 +118,33 @@ class DiagAttRegressor(Regression, _DiagAtt):
     array([1.], dtype=float32)
     """
 
+    def predict(
+        self, X: Any, covariates: Any = None, offset: Any = None, exposure: Any = None
+    ) -> np.ndarray:
+        """Return expected responses g⁻¹(z), (n_samples,); quantiles for family="quantile(…)".
+
+        Parameters
+        ----------
+        X : samples
+        covariates : array of shape (n, q), optional
+        offset, exposure : arrays of shape (n,), optional
+            As in `fit`. Without an exposure, predictions are per unit of exposure.
+        """
+        return self._means(self._linear_predictor(X, covariates, offset, exposure))[:, 0]
+
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        covariates: Any = None,
+        offset: Any = None,
+        exposure: Any = None,
+    ) -> float:
+        """Return R² of the predictions; of proportions for family="binomial"."""
+        predicted = self.predict(X, covariates, offset, exposure)
+        return float(r2_score(self._observed(y), predicted, sample_weight=sample_weight))
+
     @classmethod
     def _estimator_type_name(cls) -> str:
         return "regressor"
@@ -128,8 +163,9 @@ class DiagAttClassifier(Classification, _DiagAtt):
 
     Parameters
     ----------
-    family : {"auto", "bernoulli", "multinomial"}
-        "auto" is bernoulli for two classes and multinomial for more.
+    family : {"auto", "bernoulli", "multinomial", "ordinal"}
+        "auto" is bernoulli for two classes and multinomial for more. "ordinal" is for ordered
+        classes, encoded as numbers: proportional odds, with one predictor for all classes.
     n_heads, solver, score_form, coupling, ridge, selection, warm_start, checkpoint, \
 random_state, device, dtype, verbose, encoder
         As in `DiagAttRegressor`.
@@ -139,6 +175,8 @@ random_state, device, dtype, verbose, encoder
     classes_ : array of shape (n_classes,)
     value_ : array of shape (n_restarts · n_heads, n_features), or (…, n_classes, n_features)
     intercept_ : float, or array of shape (n_classes,)
+    shape_ : array of shape (n_classes − 2,)
+        Gaps between the thresholds of ordered classes; empty for other families.
     query_key_, covariate_coef_, n_heads_, n_restarts_, history_, selection_
         As in `DiagAttRegressor`.
 
@@ -150,6 +188,18 @@ random_state, device, dtype, verbose, encoder
     >>> model.predict_proba(data.X[:2]).shape
     (2, 2)
     """
+
+    def decision_function(self, X: Any, covariates: Any = None, offset: Any = None) -> np.ndarray:
+        """Return linear predictors z: (n_samples,) for two classes, else (n_samples, n_classes)."""
+        return self._decision(self._linear_predictor(X, covariates, offset))
+
+    def predict_proba(self, X: Any, covariates: Any = None, offset: Any = None) -> np.ndarray:
+        """Return class probabilities, (n_samples, n_classes)."""
+        return self._probabilities(self._linear_predictor(X, covariates, offset))
+
+    def predict(self, X: Any, covariates: Any = None, offset: Any = None) -> np.ndarray:
+        """Return the most probable classes, (n_samples,)."""
+        return self._labels(self._linear_predictor(X, covariates, offset))
 
     @classmethod
     def _estimator_type_name(cls) -> str:

@@ -39,6 +39,7 @@ from diagatt.solvers import (
 from diagatt.solvers.criteria import unevenness
 from diagatt.solvers.heads import fit_heads, heads_to_try
 from diagatt.solvers.problem import Problem, Samples
+from diagatt.solvers.shape import fit_with_shape, with_started_family
 from diagatt.solvers.stored import StoredProblem
 from diagatt.stores import RowStore
 
@@ -162,6 +163,8 @@ class _DiagAtt(DiagonalReading):
         sample_weight: Any = None,
         covariates: Any = None,
         groups: Any = None,
+        offset: Any = None,
+        exposure: Any = None,
     ) -> Self:
         """Fit to samples and their responses or classes.
 
@@ -182,15 +185,30 @@ class _DiagAtt(DiagonalReading):
         groups : array of shape (n,), optional
             Patients, sites, scaffolds: samples of one group are held out together when ways to fit
             are compared (``solver="auto"``).
+        offset : array of shape (n,), optional
+            A known part of the linear predictor.
+        exposure : array of shape (n,), optional
+            Years, areas or sequencing depths over which counts were collected, for families with a
+            log link: an offset of their logarithms. Predictions are per unit of exposure unless
+            `predict` is given one.
         """
-        return self._fit(X, y, sample_weight, covariates, groups=groups)
+        known = {"groups": groups, "offset": offset, "exposure": exposure}
+        return self._fit(X, y, sample_weight, covariates, **known)
 
     def _problem(
-        self, X: Any, y: Any, sample_weight: Any, covariates: Any, groups: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        covariates: Any,
+        groups: Any = None,
+        offset: Any = None,
+        exposure: Any = None,
     ) -> Problem:
+        known = {"groups": groups, "offset": offset, "exposure": exposure}
         if not isinstance(X, RowStore):
-            return super()._problem(X, y, sample_weight, covariates, groups)
-        check_given(X, y=y, sample_weight=sample_weight, covariates=covariates, groups=groups)
+            return super()._problem(X, y, sample_weight, covariates, **known)
+        check_given(X, y=y, sample_weight=sample_weight, covariates=covariates, **known)
         encode = self._stored_encoder(X)
         if is_small(X):
             whole = X.take(np.arange(len(X)))
@@ -263,7 +281,7 @@ class _DiagAtt(DiagonalReading):
     @torch.random.fork_rng(devices=[])  # seeds are our own; the user's generator stays as it is
     def _fit_problem(self, problem: Problem) -> None:
         seed = check_random_state(self.random_state).randint(2**31 - 1)
-        solver = get_solver(self.solver)
+        solver, problem = get_solver(self.solver), with_started_family(problem)
         model = Model(1, get_score_form(self.score_form), self.coupling, self.ridge)
         start, checkpoint = self._warm_start(problem), Checkpoint.of(self.checkpoint)
         if not problem.has_one_row_samples_only:
@@ -273,12 +291,16 @@ class _DiagAtt(DiagonalReading):
                     raise ValueError(reason)
 
         def fit(part: Problem, model: Model, is_last: bool) -> Fitted:
-            if part.has_one_row_samples_only:  # attention has nothing to choose
-                return Uniform().fit(part, model)
-            kept: dict[str, Any] = {"checkpoint": checkpoint} if is_last else {}
-            if is_last and start is not None and self.n_heads_ == model.n_heads:
-                kept["start"] = start
-            return solver.fit(part, model, seed=seed, verbose=self.verbose, **kept)
+            def once(samples: Problem, before: Fitted | None) -> Fitted:
+                if samples.has_one_row_samples_only:  # attention has nothing to choose
+                    return Uniform().fit(samples, model)
+                kept: dict[str, Any] = {"seed": seed, "verbose": self.verbose, "start": before}
+                if is_last and samples.n_samples == problem.n_samples:
+                    kept["checkpoint"] = checkpoint
+                return solver.fit(samples, model, **kept)
+
+            goes_on = is_last and start is not None and self.n_heads_ == model.n_heads
+            return fit_with_shape(once, part, model, solver, start if goes_on else None)
 
         fitted, n_heads, criteria = fit_heads(
             self.n_heads, model, problem, fit, self.selection, seed
@@ -298,6 +320,7 @@ class _DiagAtt(DiagonalReading):
         self.covariate_coef_ = _drop_single(module.covariate.T.detach().cpu().numpy(), axis=0)
         self.n_covariates_ = problem.n_covariates
         self.temperature_ = float(module.temperature)
+        self.shape_ = (fitted.family or problem.family).shape.numpy()
         self.score_form_ = module.score_form.name
         self.coupling_ = module.coupling
         self.readout_ = module.readout

@@ -49,6 +49,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         "n_samples_": attributes.size(1),
         "n_iter_": parameters.count(),
         "temperature_": parameters.positive(),
+        "shape_": attributes.positives(),
         "score_form_": parameters.one_of(*SCORE_FORMS),
         "coupling_": parameters.one_of(*COUPLINGS),
         "readout_": parameters.one_of(*READOUTS),
@@ -68,6 +69,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
     contest_: Sequence[dict] = ()
     has_row_of_interest_: bool | None = None
     described_: str = ""
+    shape_: np.ndarray = np.empty(0)
     further_entries: ClassVar[tuple[str, ...]] = ("members", "encoder")
     encoder: Any = None
     encoder_: RowEncoder | None = None
@@ -118,6 +120,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
             "intercept_": outputs,
             "covariate_coef_": (*outputs, q),
             "value_se_": (heads * d + 1 + q,),
+            "shape_": self._fitted_family()[0].shape.shape,
         }
 
     @property
@@ -164,7 +167,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
             coupling=self.coupling_,
             groups=self.n_restarts_,
             readout=self.readout_,
-            family=self._fitted_family()[0].name,
+            family=self._fitted_family()[0],
         )
 
     @property
@@ -184,10 +187,15 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
 
     @by_shard
     @torch.no_grad()
-    def _linear_predictor(self, X: Any, covariates: Any = None) -> np.ndarray:
+    def _linear_predictor(
+        self, X: Any, covariates: Any = None, offset: Any = None, exposure: Any = None
+    ) -> np.ndarray:
         rows, module, values, offsets = self._packed(X)
-        Z = self._covariates(covariates, len(rows))
-        z = map_blocks(module, values, offsets, torch.as_tensor(Z).to(values))
+        given = [self._covariates(covariates, len(rows))]
+        known = self._offset(offset, exposure, len(rows))
+        given += [] if known is None else [known]
+        beside = (torch.as_tensor(array).to(values) for array in given)
+        z = map_blocks(module.predictor, values, offsets, *beside)
         _refuse_nonfinite(z, rows)
         return z.cpu().numpy()
 
@@ -305,7 +313,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
                 lines.append(coefficient(head, x, float(estimate), float(error)))
         facts = {
             "samples": self.n_samples_,
-            "family": self._fitted_family()[0].name,
+            "family": self._fitted_family()[0].label,
             "solver": self.solver_,
             **self._blend_facts(),
             "attention (0 uniform, 1 one row)": ", ".join(f"{u:.3f}" for u in self.unevenness_),

@@ -79,7 +79,7 @@ class StoredMember:
         features = SampleFeatures(self.features, *(arrays[name] for name in _OF_FEATURES))
         query, *effects = (arrays[name] for name in _OF_ATTENTION)
         attention = DiagonalAttention.with_parameters(
-            query, None, *effects, readout=self.readout, family=family.name, **how
+            query, None, *effects, readout=self.readout, family=family, **how
         )
         return Member(attention, rows, features, self.weight, self.vote)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from diagatt import attributes, coerce
@@ -21,10 +22,14 @@ class Regression(RegressorMixin, RowsEstimator):
     """Responses are numbers, their mean is g⁻¹(z)."""
 
     def _read_response(self, y: Any, weights: np.ndarray) -> np.ndarray:
-        return coerce.response(y, len(weights))
+        family = self._fitted_family()[0]
+        if family.response_width == 1:
+            return coerce.response(y, len(weights))
+        return coerce.responses(y, len(weights), family.response_width, family.response_range)
 
     def _fitted_family(self) -> tuple[Family, int]:
         family = get_family("gaussian" if self.family == "auto" else self.family)
+        family = with_known_shape(family, self)
         if family.classifies:
             raise ValueError(
                 f"family {self.family!r} is for classes: use the classifier of this method, or a "
@@ -37,6 +42,14 @@ class Regression(RegressorMixin, RowsEstimator):
         """Return expected responses g⁻¹(z), (n_samples,)."""
         return self._means(self._linear_predictor(X, covariates))[:, 0]
 
+    def _observed(self, y: Any) -> Any:
+        """Return what predictions are compared with; proportions of a binomial response."""
+        family = self._fitted_family()[0]
+        if family.response_width == 1:
+            return y
+        table = coerce.responses(y, len(y), family.response_width, family.response_range)
+        return family.observed(torch.from_numpy(table)).numpy()
+
 
 class Classification(ClassifierMixin, RowsEstimator):
     """Responses are classes, with a logit link for two and a softmax link for more."""
@@ -46,6 +59,11 @@ class Classification(ClassifierMixin, RowsEstimator):
 
     def _read_response(self, y: Any, weights: np.ndarray) -> np.ndarray:
         labels, counted = coerce.classes(y, len(weights)), weights > 0
+        if self.family == "ordinal" and labels.dtype.kind not in "iufb":
+            raise ValueError(
+                f"family 'ordinal' needs ordered classes, but y holds words such as "
+                f"{str(labels[0])!r}: encode them as numbers in their order, 0 for the lowest."
+            )
         self._set_classes(np.unique(labels[counted]))
         codes = np.zeros(len(labels))  # a class whose samples all have weight 0 does not exist
         codes[counted] = np.searchsorted(self.classes_, labels[counted])
@@ -63,6 +81,9 @@ class Classification(ClassifierMixin, RowsEstimator):
         if name == "auto":
             name = "bernoulli" if n_classes == 2 else "multinomial"
         family = get_family(name)
+        if family.name == "ordinal":
+            family = family.with_shape(torch.ones(n_classes - 2, dtype=torch.float64))
+        family = with_known_shape(family, self)
         if not family.classifies:
             raise ValueError(
                 f"family {name!r} is for numbers: use the regressor of this method, or a family "
@@ -73,10 +94,7 @@ class Classification(ClassifierMixin, RowsEstimator):
     @from_sources
     def decision_function(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return linear predictors z: (n_samples,) for two classes, else (n_samples, n_classes)."""
-        z = self._linear_predictor(X, covariates)
-        if z.shape[1] == 1:
-            return z[:, 0]
-        return z[:, 1] - z[:, 0] if len(self.classes_) == 2 else z
+        return self._decision(self._linear_predictor(X, covariates))
 
     @from_sources
     def predict_proba(self, X: Any, covariates: Any = None) -> np.ndarray:
@@ -88,9 +106,24 @@ class Classification(ClassifierMixin, RowsEstimator):
         """Return the most probable classes, (n_samples,)."""
         return self._labels(self._linear_predictor(X, covariates))
 
+    def _decision(self, z: np.ndarray) -> np.ndarray:
+        if z.shape[1] == 1:
+            return z[:, 0]
+        return z[:, 1] - z[:, 0] if len(self.classes_) == 2 else z
+
     def _probabilities(self, z: np.ndarray) -> np.ndarray:
         mean = self._means(z.astype(np.float64))
         return np.concatenate([1 - mean, mean], axis=1) if mean.shape[1] == 1 else mean
 
     def _labels(self, z: np.ndarray) -> np.ndarray:
+        if self.family == "ordinal":
+            return self.classes_[self._probabilities(z).argmax(axis=1)]
         return self.classes_[(z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)]
+
+
+def with_known_shape(family: Family, model: Any) -> Family:
+    """Return the family with the fitted shape, where the model has one that fits."""
+    known = getattr(model, "shape_", None)
+    if known is None or np.shape(known) != tuple(family.shape.shape):
+        return family
+    return family.with_shape(torch.as_tensor(known))

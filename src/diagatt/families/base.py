@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from copy import copy
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
 
+from diagatt.families.risk_sets import RiskSets
+from diagatt.families.shape import most_likely_shape
 from diagatt.segments import segment_sum
 
 FAMILIES: dict[str, Family] = {}
+# A family with its number, such as "quantile(0.9)".
+_NAMED = re.compile(r"([a-z_]+)(?:\(([-+.\de]{1,20})\))?")
 
 
 class Family(ABC):
@@ -20,7 +26,10 @@ class Family(ABC):
     ``g(E y) = z``, into a loss. Predictors have shape (n, K), where K is 1 for all families but
     those of several classes. The log-likelihood is −ℓ(y, z)/φ + log c(y, φ).
 
-    Subclasses are stateless. A subclass that has a `name` registers itself under it.
+    Some families have further parameters, all positive, such as thresholds between ordered classes
+    or the variance of counts beyond Poisson's. They are their `shape`, which `started` and
+    `refined` find. A family is never changed: `with_shape` returns another one. A subclass that has
+    a `name` registers itself under it.
     """
 
     name: ClassVar[str]
@@ -28,6 +37,8 @@ class Family(ABC):
     classifies: ClassVar[bool] = False
     #: Whether there is a linear predictor for every class.
     has_several_outputs: ClassVar[bool] = False
+    #: Whether the mean of a response is a line of probabilities, one per class.
+    predicts_classes: ClassVar[bool] = False
     #: Valid responses, in words.
     response_range: ClassVar[str] = "any finite number"
     #: Whether the loss is quadratic in z, so that one Newton step is exact.
@@ -40,6 +51,18 @@ class Family(ABC):
     curvature_bound: ClassVar[float | None] = None
     #: Whether solvers use the bound in place of the exact curvature.
     prefers_bound: ClassVar[bool] = False
+    #: Whether g(μ) = log μ, so that an exposure is an offset of its logarithm.
+    has_log_link: ClassVar[bool] = False
+    #: How many numbers one response consists of: y has shape (n,) for one, else (n, width).
+    response_width: ClassVar[int] = 1
+    #: Whether a mixture over rows predicts what the family does; a mixture of quantiles is none.
+    predicts_mixtures: ClassVar[bool] = True
+    #: Whether the objective is one of all samples together, which `couple` evaluates.
+    couples_samples: ClassVar[bool] = False
+    #: Whether the shape is estimated together with the predictor.
+    estimates_shape: ClassVar[bool] = False
+    #: Parameters beside the predictor, (s,), positive; empty for most families.
+    shape: Tensor = torch.empty(0, dtype=torch.float64)
 
     def __init_subclass__(cls) -> None:
         """Register the family by its name."""
@@ -70,13 +93,85 @@ class Family(ABC):
         """Return the count of linear predictors, K; classes matter to classifying families."""
         return 1
 
+    @property
+    def label(self) -> str:
+        """Name by which `get_family` finds the family again, with its number if it has one."""
+        return self.name
+
+    @classmethod
+    def with_number(cls, number: float) -> Family:
+        """Return the family with the number that stands in brackets behind its name."""
+        raise ValueError(f"the {cls.name} family has no number: write {cls.name!r}.")
+
+    # ------------------------------------------------------------------ shape
+
+    def with_shape(self, shape: Tensor) -> Self:
+        """Return the same family with another shape."""
+        other = copy(self)
+        other.shape = shape
+        return other
+
+    def started(self, y: Tensor, weights: Tensor) -> Family:
+        """Return the family with a shape to start from, given all responses."""
+        return self
+
+    def refined(self, y: Tensor, z: Tensor, weights: Tensor) -> Family:
+        """Return the family with the most likely shape given predictors (n, K)."""
+        if not self.estimates_shape or not len(self.shape):
+            return self
+        exact = y.double()
+
+        def log_density(shape: Tensor, z: Tensor) -> Tensor:
+            return self.with_shape(shape).log_density(exact, z)
+
+        return self.with_shape(most_likely_shape(self.shape, log_density, z, weights))
+
+    def distance(self, other: Family) -> float:
+        """Return how far the shape is from another's: the largest change of a logarithm."""
+        if not len(self.shape):
+            return 0.0
+        return float((self.shape.log() - other.shape.log()).abs().max())
+
+    def prepared(self, y: Tensor) -> Tensor:
+        """Return responses with what the shape says about each of them, computed once."""
+        return y
+
+    def in_unit(self, unit: float) -> Family:
+        """Return the family of y/unit; only those of an identity link have a unit."""
+        return self
+
+    def sharpened(self) -> list[Family]:
+        """Return families whose minimizers lead to this one's, where its loss has kinks."""
+        return [self]
+
+    def couple(self, y: Tensor, weights: Tensor) -> RiskSets:
+        """Return the objective of all samples together, for families that have one."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------ numbers about responses
+
+    def observed(self, y: Tensor) -> Tensor:
+        """Return what predicted means are compared with, (n,)."""
+        return y
+
+    def null_predictor(self, y: Tensor, weights: Tensor) -> Tensor:
+        """Return the intercept that fits so weighted responses alone, (M, K) for weights (n, M)."""
+        mean = (weights * self.observed(y)[:, None]).sum(dim=0) / weights.sum(dim=0)
+        if self.classifies:
+            mean = mean.clamp(1e-3, 1 - 1e-3)
+        return self.link(mean[:, None])
+
+    def widened(self, z: Tensor) -> Tensor:
+        """Return predictors as `link` gives them, where its range is wider than a module's."""
+        return z
+
     def scale(self, y: Tensor, weights: Tensor) -> float:
         """Return the size of the loss in units of y², which a penalty on scores must match."""
         return 1.0
 
     def unit_dispersion(self, y: Tensor, z: Tensor) -> Tensor:
         """Return estimates of φ from single samples, (n,); their weighted mean is φ̂."""
-        return torch.ones_like(y)
+        return torch.ones_like(z[:, 0])
 
     def initial_dispersion(self, scale: float) -> float:
         """Return a φ to start from; `scale` is that of the responses."""
@@ -84,7 +179,7 @@ class Family(ABC):
 
     def log_normalizer(self, y: Tensor, phi: float | Tensor) -> Tensor:
         """Return log c(y, φ), (n,), differentiable in φ if that is a tensor."""
-        return torch.zeros_like(y)
+        return y.new_zeros(len(y))
 
     def log_density(self, y: Tensor, z: Tensor, phi: float | Tensor = 1.0) -> Tensor:
         """Return the log-likelihood of single samples, −ℓ(y, z)/φ + log c(y, φ), (n,)."""
@@ -105,13 +200,9 @@ class Family(ABC):
         mean = self.inverse_link(z)
         return self.link(segment_sum(log_probability.exp()[:, None] * mean, offsets))
 
-    def remainder(self, y: Tensor, offset: Tensor) -> Tensor:
-        """Return what is left of y, (n,), once an offset (n, K) of the predictor explains some."""
-        return y
-
     def saturated_loss(self, y: Tensor) -> Tensor:
         """Return the smallest loss that any predictor could reach for y, (n,)."""
-        return torch.zeros_like(y)
+        return y.new_zeros(len(y))
 
     def is_valid(self, y: Tensor) -> Tensor:
         """Return which responses the distribution can produce, (n,) bool."""
@@ -125,17 +216,30 @@ class Family(ABC):
         return f"{type(self).__name__}()"
 
 
-def get_family(name: str) -> Family:
-    """Look a family up by name.
+def get_family(family: str | Family) -> Family:
+    """Look a family up by name; some take a number in brackets.
 
     Examples
     --------
     >>> get_family("poisson")
     Poisson()
+    >>> get_family("quantile(0.9)")
+    Quantile(0.9)
     """
-    if name not in FAMILIES:
-        raise ValueError(f"unknown family {name!r}: choose one of {sorted(FAMILIES)}.")
-    return FAMILIES[name]
+    if isinstance(family, Family):
+        return family
+    found = _NAMED.fullmatch(family)
+    if found is None or found[1] not in FAMILIES:
+        raise ValueError(f"unknown family {family!r}: choose one of {sorted(FAMILIES)}.")
+    known = FAMILIES[found[1]]
+    return known if found[2] is None else type(known).with_number(_number(family, found[2]))
+
+
+def _number(family: str, written: str) -> float:
+    try:
+        return float(written)
+    except ValueError:
+        raise ValueError(f"the family {family!r} has no number in its brackets.") from None
 
 
 def check_response(family: Family, y: Tensor) -> None:
@@ -143,7 +247,8 @@ def check_response(family: Family, y: Tensor) -> None:
     wrong = torch.nonzero(~family.is_valid(y))
     if len(wrong):
         i = int(wrong[0])
+        found = ", ".join(f"{number:g}" for number in y[i].reshape(-1).tolist())
         raise ValueError(
-            f"y[{i}] = {y[i].item():g} is outside the range of the {family.name} family "
+            f"y[{i}] = {found} is outside the range of the {family.name} family "
             f"({family.response_range}): choose another family or correct the response."
         )

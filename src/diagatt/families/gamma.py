@@ -12,6 +12,7 @@ class Gamma(Family):
     """Log link (as in scikit-learn's GammaRegressor), y > 0, ℓ = y e⁻ᶻ + z, φ = 1/shape."""
 
     name = "gamma"
+    has_log_link = True
     response_range = "positive"
     has_dispersion = True
 

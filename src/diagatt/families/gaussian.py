@@ -49,6 +49,3 @@ class Gaussian(Family):
     def log_normalizer(self, y, phi):  # noqa: D102
         spread = torch.as_tensor(phi, dtype=torch.float64, device=y.device)
         return (-0.5 * torch.log(2 * math.pi * spread)).to(y.dtype).expand_as(y)
-
-    def remainder(self, y, offset):  # noqa: D102
-        return y - offset[:, 0]

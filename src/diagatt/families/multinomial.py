@@ -15,6 +15,7 @@ class Multinomial(Family):
     name = "multinomial"
     classifies = True
     has_several_outputs = True
+    predicts_classes = True
     response_range = "0, 1, …, n_classes − 1"
     curvature_bound = 0.5  # diag(p) − ppᵀ ⪯ I/2 (Böhning, 1992): one Gram matrix serves all classes
     prefers_bound = True

@@ -12,6 +12,7 @@ class Poisson(Family):
     """Log link, y ≥ 0, ℓ = eᶻ − yz."""
 
     name = "poisson"
+    has_log_link = True
     response_range = "0 or positive"
 
     def inverse_link(self, z):  # noqa: D102

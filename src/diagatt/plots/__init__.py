@@ -11,10 +11,12 @@ from diagatt.plots.attention import attention, heads, scores, top_rows
 from diagatt.plots.fit import calibration, coefficients, contest, history, observed_predicted
 from diagatt.plots.patches import patches
 from diagatt.plots.slide import slide
+from diagatt.plots.survival import baseline_hazard, survival_by_risk
 from diagatt.plots.words import words
 
 __all__ = [
     "attention",
+    "baseline_hazard",
     "calibration",
     "coefficients",
     "contest",
@@ -24,6 +26,7 @@ __all__ = [
     "patches",
     "scores",
     "slide",
+    "survival_by_risk",
     "top_rows",
     "words",
 ]

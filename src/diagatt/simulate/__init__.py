@@ -13,9 +13,11 @@ from diagatt.simulate.parameters import (
     ClassificationParameters,
     Parameters,
     RegressionParameters,
+    SurvivalParameters,
     ar1,
 )
 from diagatt.simulate.processes import Simulation, classification, draw, regression
+from diagatt.simulate.survival import survival
 
 __all__ = [
     "PAPER_SETTINGS",
@@ -25,10 +27,12 @@ __all__ = [
     "Parameters",
     "RegressionParameters",
     "Simulation",
+    "SurvivalParameters",
     "ar1",
     "classification",
     "draw",
     "paper_setting",
     "paper_settings",
     "regression",
+    "survival",
 ]

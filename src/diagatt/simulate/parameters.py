@@ -77,6 +77,22 @@ class RegressionParameters(Parameters):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class SurvivalParameters(RegressionParameters):
+    """Parameters of times with the hazard ``shape·t^(shape − 1)·exp(Σ_j ⟨x_{S_j}, beta_j⟩)``.
+
+    Attributes
+    ----------
+    shape : float
+        Of the Weibull law; 1 for a constant hazard.
+    censoring_rate : float
+        Censoring has the hazard ``censoring_rate·shape·t^(shape − 1)``; 0 for none.
+    """
+
+    shape: float
+    censoring_rate: float
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ClassificationParameters(Parameters):
     """Parameters of the mixture classification (paper, equation (data-generation-cla)).
 

@@ -14,10 +14,12 @@ from diagatt.simulate.parameters import (
     ClassificationParameters,
     Parameters,
     RegressionParameters,
+    SurvivalParameters,
     check_array,
     check_rows,
 )
 from diagatt.simulate.sampling import Seed, distinct_rows, draw_rows, stream
+from diagatt.simulate.times import draw_times
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +30,8 @@ class Simulation:
     ----------
     X : RaggedRows
     y : ndarray of shape (n,)
-        Has the type of X for regression; integers 0 and 1 for classification.
+        Has the type of X for regression; integers 0 and 1 for classification; events and times,
+        a structured array, for survival.
     rows : ndarray of shape (n, s)
         Active rows; column k belongs to ``parameters.beta[k]``.
     parameters : RegressionParameters or ClassificationParameters
@@ -208,6 +211,8 @@ def draw(parameters: Parameters, n: int, seed: Seed, dtype: Any = np.float32) ->
         for k, beta in enumerate(parameters.beta):
             y += values[active[:, k]] @ beta
         y = y.astype(dtype)
+        if isinstance(parameters, SurvivalParameters):
+            y = draw_times(y, parameters, rng)
     elif isinstance(parameters, ClassificationParameters):
         y = (rng.random(n) < parameters.pi).astype(np.int64)
         values = draw_rows(parameters, offsets, active, (1 - y)[:, None], seed, dtype)

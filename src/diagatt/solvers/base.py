@@ -13,6 +13,7 @@ from torch import Tensor
 from diagatt.attention.blend import Blend
 from diagatt.attention.coupling import least_rows
 from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.families import Family
 from diagatt.parameters import Rule
 from diagatt.persistence import register_part
 from diagatt.scores import SCORE_FORMS, ScoreForm
@@ -82,6 +83,8 @@ class Fitted:
     module : DiagonalAttention
     solver : Solver
         The solver that made it; of a contest, the winner.
+    family : Family, optional
+        The problem's family with the shape that belongs to the fit, if that was estimated.
     history : list of lists of dicts
         Progress of every run.
     n_restarts : int
@@ -120,6 +123,7 @@ class Fitted:
     described: str = ""
     blend: Blend | None = None
     finds_rows: bool | None = None
+    family: Family | None = None
 
     @property
     def predictor(self) -> DiagonalAttention | Blend:
@@ -145,6 +149,10 @@ class Solver(BaseEstimator):
     attends: ClassVar[bool] = True
     #: Whether the response decides about scores, so that a criterion must count them.
     scores_see_response: ClassVar[bool] = True
+    #: Whether it takes rows as Gaussian and one of them as active, though it reports attention.
+    has_latent_rows: ClassVar[bool] = False
+    #: Whether a fit can go on from an earlier one.
+    goes_on: ClassVar[bool] = True
 
     def __init_subclass__(cls) -> None:
         """Register the solver by its name."""
@@ -152,6 +160,10 @@ class Solver(BaseEstimator):
         register_part(cls)
         if "name" in cls.__dict__:
             SOLVERS[cls.name] = cls
+
+    def sees_shape(self, problem: Problem) -> bool:
+        """Return whether the fit depends on the shape of the family."""
+        return True
 
     def refuse(self, problem: Problem, model: Model) -> str | None:
         """Say why this solver cannot serve, before any work; None if it can."""

@@ -68,7 +68,7 @@ class RunState:
     def __init__(self, checkpoint: Checkpoint, problem: Problem, *settings: Any) -> None:
         self.path, self.every = Path(checkpoint.path), checkpoint.every
         self.group = problem.group
-        content = json.dumps([problem.family.name, *settings], sort_keys=True)
+        content = json.dumps([problem.family.label, *settings], sort_keys=True)
         digest = hashlib.sha256(content.encode())
         digest.update(problem.digest())
         self.fingerprint = digest.hexdigest()

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from diagatt.attention.blend import Blend
 from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.families import Family
 from diagatt.segments import map_blocks, segment_sum
 from diagatt.solvers.base import Fitted
 from diagatt.solvers.gradient.train import predictors
@@ -27,6 +28,11 @@ def n_model_parameters(fitted: Fitted) -> int:
     return (module.n_heads + 1) * per_distribution + response
 
 
+def n_shape_parameters(family: Family) -> int:
+    """Count the parameters of the family that were estimated beside the predictor."""
+    return family.shape.numel() if family.estimates_shape else 0
+
+
 @torch.no_grad()
 def log_densities(module: DiagonalAttention, part: Samples, phi: float = 1.0) -> Tensor:
     """Return log p(y | X) of every sample, (n,), in float64.
@@ -38,7 +44,9 @@ def log_densities(module: DiagonalAttention, part: Samples, phi: float = 1.0) ->
         z = predictors(module, part).double()
         return part.family.log_density(part.y.double(), z, phi)
     blocks = (part.block(*slices) for slices in module.blocks(part.offsets))
-    found = [module.log_density(b.y, b.values, b.offsets, b.covariates, phi) for b in blocks]
+    found = [
+        module.log_density(b.y, b.values, b.offsets, b.covariates, phi, b.offset) for b in blocks
+    ]
     return torch.cat(found).double()
 
 
@@ -65,7 +73,7 @@ def response_log_likelihood(fitted: Fitted, problem: Problem) -> float:
 
 def response_bic(fitted: Fitted, problem: Problem) -> float:
     """Return −2 log-likelihood of the responses + (parameters fitted to them)·log n."""
-    count = fitted.solver.n_response_parameters(fitted.module)
+    count = fitted.solver.n_response_parameters(fitted.module) + n_shape_parameters(problem.family)
     price = count * math.log(max(problem.total_weight, 2.0))
     return price - 2 * response_log_likelihood(fitted, problem)
 
@@ -81,6 +89,7 @@ def information_criteria(fitted: Fitted, problem: Problem) -> dict[str, float]:
         count = fitted.solver.n_response_parameters(fitted.module)
     else:
         count = n_model_parameters(fitted)
+    count += n_shape_parameters(problem.family)
     n = max(problem.total_weight, 2.0)
     return {
         "log_likelihood": log_likelihood,

@@ -41,8 +41,9 @@ def fit_glm(
     n_outputs: int = 1,
     start: Tensor | None = None,
     max_steps: int = 100,
+    offset: Tensor | None = None,
 ) -> Tensor:
-    r"""Minimize :math:`\frac{1}{Σw}\sum_i w_i ℓ(y_i, f_i^⊤β) + \frac12 \sum_k λ_k ‖β_k‖²`.
+    r"""Minimize :math:`\frac{1}{Σw}\sum_i w_i ℓ(y_i, f_i^⊤β + o_i) + \frac12 \sum_k λ_k ‖β_k‖²`.
 
     Newton's method, or L-BFGS where coefficients are many.
 
@@ -55,6 +56,8 @@ def fit_glm(
     start : tensor of shape (P, K), optional
     max_steps : int
         Newton steps at most.
+    offset : tensor of shape (n, K), optional
+        o, a known part of the predictor.
 
     Returns
     -------
@@ -70,7 +73,8 @@ def fit_glm(
     """
     F = features.double()
     offsets, none = torch.arange(len(F) + 1, device=F.device), F.new_empty(len(F), 0)
-    samples = Samples(family, F, offsets, y.double(), weights.double(), none, n_outputs)
+    given = (y.double(), weights.double(), none, n_outputs)
+    samples = Samples(family, F, offsets, *given, offset=offset)
     return fit_glm_of(samples, lambda part: part.values, penalty, start, max_steps)
 
 
@@ -81,23 +85,45 @@ def fit_glm_of(
     start: Tensor | None = None,
     max_steps: int = 100,
 ) -> Tensor:
-    """Minimize what `fit_glm` minimizes; `features` gives those of a part, passes add them up."""
-    family, K, weight = problem.family, problem.n_outputs, problem.total_weight
+    """Minimize what `fit_glm` minimizes; `features` gives those of a part, passes add them up.
+
+    A loss with kinks is rounded first, less and less (`Family.sharpened`).
+    """
+    for family in problem.family.sharpened():
+        start = _fit_family(problem, family, features, penalty, start, max_steps)
+    assert start is not None
+    return start
+
+
+def _fit_family(
+    problem: Problem,
+    family: Family,
+    features: Callable[[Samples], Tensor],
+    penalty: Tensor,
+    start: Tensor | None,
+    max_steps: int,
+) -> Tensor:
+    K, weight = problem.n_outputs, problem.total_weight
     ridge = penalty.double()[:, None]
     beta = ridge.new_zeros(len(ridge), K) if start is None else start.double()
     features_of = RememberedPart(problem, lambda part: features(part).double())
 
-    def losses(part: Samples, beta: Tensor) -> Tensor:
+    def predictor(part: Samples, beta: Tensor) -> Tensor:  # (n, K)
         z = features_of(part) @ beta
+        return z if part.offset is None else z + part.offset.double()
+
+    def losses(part: Samples, beta: Tensor) -> Tensor:
+        z = predictor(part, beta)
         return (part.weights.double() / weight * family.loss(part.y.double(), z)).sum()
 
     def gradient(part: Samples, beta: Tensor) -> Tensor:  # (P, K)
         F, w = features_of(part), part.weights.double() / weight
-        return F.T @ (w[:, None] * family.gradient(part.y.double(), F @ beta))
+        return F.T @ (w[:, None] * family.gradient(part.y.double(), predictor(part, beta)))
 
     def hessian(part: Samples, beta: Tensor) -> Tensor:  # (P·K, P·K)
         F, w = features_of(part), part.weights.double() / weight
-        return _hessian(F, w[:, None, None] * family.curvature(part.y.double(), F @ beta))
+        z = predictor(part, beta)
+        return _hessian(F, w[:, None, None] * family.curvature(part.y.double(), z))
 
     def objective(beta: Tensor) -> Tensor:
         (loss,) = problem.total(lambda part: [losses(part, beta)])
@@ -112,9 +138,36 @@ def fit_glm_of(
         diagonal = torch.diag(ridge.expand(len(ridge), K).flatten())
         return slope + ridge * beta, curvature + diagonal
 
+    whole = problem.in_memory
+    if whole is not None and family.couples_samples:
+        objective, derivatives, slope = _coupled(whole, features_of, predictor, ridge)
     if beta.numel() > newton_limit(family):
         return minimize_lbfgs(slope, beta, max_steps=2000, tolerance=1e-8, ftol=1e-13).x
     return _newton(objective, derivatives, beta, max_steps)
+
+
+def _coupled(
+    whole: Samples,
+    features_of: Callable[[Samples], Tensor],
+    predictor: Callable[[Samples, Tensor], Tensor],
+    ridge: Tensor,
+) -> tuple[Callable, Callable, Callable]:
+    """Return objective, gradient with Hessian, and value with gradient of a coupled family."""
+    risk, weight = whole.risk_sets, whole.total_weight
+
+    def objective(beta: Tensor) -> Tensor:
+        loss = risk.loss(predictor(whole, beta)[:, 0]) / weight
+        return loss + 0.5 * (ridge * beta.square()).sum()
+
+    def gradient(beta: Tensor) -> Tensor:
+        slope = risk.gradient(predictor(whole, beta)[:, 0])[:, None] / weight
+        return features_of(whole).T @ slope + ridge * beta
+
+    def derivatives(beta: Tensor) -> tuple[Tensor, Tensor]:
+        hessian = risk.hessian(predictor(whole, beta)[:, 0], features_of(whole)) / weight
+        return gradient(beta), hessian + torch.diag(ridge[:, 0])
+
+    return objective, derivatives, lambda beta: (objective(beta), gradient(beta))
 
 
 def fit_linear(

@@ -53,13 +53,15 @@ def fit_heads(
         fits = [_with_criteria(fit(problem, tried, False), tried, problem) for tried in models]
         prices = [criteria[0]["bic"] for _, _, criteria in fits]
         if any(fitted.log_likelihood is None for fitted, _, _ in fits):
-            prices = [response_bic(fitted, problem) for fitted, _, _ in fits]  # comparable
+            # comparable
+            prices = [response_bic(fitted, _with_shape(fitted, problem)) for fitted, _, _ in fits]
         fitted, R, _ = fits[int(np.argmin(prices))]
         return fitted, R, [line for _, _, criteria in fits for line in criteria]
 
     def held_out_loss(tried: Model, train: np.ndarray, held_out: np.ndarray) -> float:
         part, rest = (problem.take(torch.from_numpy(s)) for s in (train, held_out))
-        return risk(fit(part, tried, False).predictor, rest)
+        fitted = fit(part, tried, False)
+        return risk(fitted.predictor, _with_shape(fitted, rest))
 
     chosen, report = select(models, held_out_loss, problem.n_samples, selection, seed)
     fitted, R, criteria = _with_criteria(fit(problem, chosen, True), chosen, problem)
@@ -70,5 +72,10 @@ def fit_heads(
 def _with_criteria(
     fitted: Fitted, model: Model, problem: Problem
 ) -> tuple[Fitted, int, list[dict[str, Any]]]:
-    line = information_criteria(fitted, problem)
+    line = information_criteria(fitted, _with_shape(fitted, problem))
     return fitted, model.n_heads, [{"n_heads": model.n_heads, **line}]
+
+
+def _with_shape(fitted: Fitted, problem: Problem) -> Problem:
+    """Return the problem with the shape of the family that belongs to the fit."""
+    return problem if fitted.family is None else problem.with_family(fitted.family)

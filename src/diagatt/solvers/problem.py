@@ -15,6 +15,7 @@ from torch import Tensor
 
 from diagatt.distributed import Group
 from diagatt.families import Family
+from diagatt.families.risk_sets import RiskSets
 from diagatt.progress import progress_bar
 from diagatt.segments import offsets_from, row_positions, sample_of_row, segment_sum, spread
 
@@ -85,6 +86,9 @@ class Problem(Protocol):
     def digest(self) -> bytes:
         """Return a digest of the data."""
 
+    def with_family(self, family: Family) -> Problem:
+        """Return the same samples with another family."""
+
 
 @dataclass(frozen=True)
 class Samples:
@@ -107,7 +111,7 @@ class Samples:
     log_free : tensor (N,), optional
         Log probability that a row is not yet taken by earlier heads.
     offset : tensor (n, K), optional
-        What earlier heads contribute to the predictor.
+        A known part of the predictor: what users give, and what earlier heads contribute.
     groups : tensor (n,), optional
         Codes of groups; samples of one group are held out together.
     """
@@ -183,6 +187,11 @@ class Samples:
         """Size of the loss; makes a fit to 1000·y a thousand times the fit to y."""
         return self.family.scale(self.y, self.weights)
 
+    @cached_property
+    def risk_sets(self) -> RiskSets:
+        """What evaluates an objective of all samples together."""
+        return self.family.couple(self.y, self.weights)
+
     @property
     def group(self) -> Group:
         """The processes that share these samples: this one alone."""
@@ -190,7 +199,8 @@ class Samples:
 
     def to(self, dtype: torch.dtype) -> Samples:
         """Cast rows, responses, weights and covariates."""
-        names = ("values", "y", "weights", "covariates")
+        names = ["values", "y", "weights", "covariates"]
+        names += [] if self.offset is None else ["offset"]
         return replace(self, **{name: getattr(self, name).to(dtype) for name in names})
 
     def take(self, samples: Tensor) -> Samples:
@@ -249,11 +259,16 @@ class Samples:
         """Return the changed samples."""
         return change(self)
 
+    def with_family(self, family: Family) -> Samples:
+        """Return the same samples with another family."""
+        return replace(self, family=family, y=family.prepared(self.y))
+
     def digest(self) -> bytes:
         """Return a digest of everything but rows, and of a sample of those."""
         digest = hashlib.sha256()
         rows = self.values[:: max(1, len(self.values) // 1000)]
-        for tensor in (self.offsets, self.y, self.weights, self.covariates, rows):
+        offset = () if self.offset is None else (self.offset,)
+        for tensor in (self.offsets, self.y, self.weights, self.covariates, rows, *offset):
             digest.update(tensor.cpu().numpy().tobytes())
         return digest.digest()
 
@@ -290,6 +305,12 @@ class Samples:
             weights=torch.cat([part.weights for part in parts]),
             covariates=torch.cat([part.covariates for part in parts]),
         )
+
+    def in_unit(self, unit: float, mean: float = 0.0) -> Samples:
+        """Return the samples with responses (y − mean)/unit, offsets and family alike."""
+        y = ((self.y.double() - mean) / unit).to(self.y.dtype)
+        offset = None if self.offset is None else self.offset / unit
+        return replace(self, y=y, offset=offset, family=self.family.in_unit(unit))
 
     def mean_loss(self, z: Tensor) -> Tensor:
         """Return the weighted mean of ℓ(y, z): the empirical risk of equation (obj)."""

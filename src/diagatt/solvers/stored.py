@@ -197,6 +197,10 @@ class StoredProblem:
         """Return the problem whose samples are changed as they are read."""
         return replace(self, changes=(*self.changes, change))
 
+    def with_family(self, family: Family) -> StoredProblem:
+        """Return the same samples with another family."""
+        return replace(self, family=family)
+
     def load(self, samples: Tensor) -> Samples:
         """Return these samples, in memory, in this order.
 

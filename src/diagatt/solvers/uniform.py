@@ -18,6 +18,10 @@ class Uniform(Solver):
     attends = False
     scores_see_response = False
 
+    def sees_shape(self, problem: Problem) -> bool:
+        """Return whether the fit depends on the shape: not if all samples are looked at at once."""
+        return not (problem.family.couples_samples and problem.in_memory is not None)
+
     def fit(
         self,
         problem: Problem,

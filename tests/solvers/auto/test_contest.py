@@ -7,6 +7,7 @@ import pytest
 import torch
 from scipy.stats import norm
 
+from diagatt.families import get_family
 from diagatt.solvers.auto import many
 from diagatt.solvers.auto.contest import Contest, Entry
 from diagatt.solvers.auto.contestants import Contestant, likelihood_contestant
@@ -17,6 +18,7 @@ from diagatt.solvers.likelihood import Likelihood
 from diagatt.solvers.uniform import Uniform
 from tests.solvers.auto.samples import problem
 
+GAUSSIAN = get_family("gaussian")
 UNIFORM = Contestant("unit", "uniform", Penalties(np.inf, np.inf, 2.0))
 POOLED = Contestant("unit", "pooled", Penalties(1, 0.5, 1))
 MIXTURE = Contestant("unit", "mixture", Penalties(1, 5, 1))
@@ -73,7 +75,7 @@ def test_log_scores_of_a_mixture_are_its_density(family):
         np.testing.assert_allclose(entry.log_score[held_out], density.detach(), atol=1e-5)
 
 
-@pytest.mark.parametrize("contestant", [UNIFORM, POOLED, MIXTURE, likelihood_contestant()],
+@pytest.mark.parametrize("contestant", [UNIFORM, POOLED, MIXTURE, likelihood_contestant(GAUSSIAN)],
                          ids=["uniform", "pooled", "mixture", "likelihood"])  # fmt: skip
 def test_responses_of_held_out_samples_do_not_leak(contestant):
     samples = problem("bernoulli")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from diagatt.families import get_family
 from diagatt.solvers.auto.combine import Verdict
 from diagatt.solvers.auto.contest import Contest
 from diagatt.solvers.auto.contestants import Contestant, likelihood_contestant
@@ -19,6 +20,7 @@ from tests.solvers.auto.samples import problem
 
 refits = import_module("diagatt.solvers.auto.refit")  # the package has a function of this name
 
+GAUSSIAN = get_family("gaussian")
 UNIFORM = Contestant("unit", "uniform", Penalties(np.inf, np.inf, 2.0))
 POOLED = Contestant("common", "pooled", Penalties(1, 0.5, 1))
 MIXTURE = Contestant("unit", "mixture", Penalties(1, 5, 1), ("size",))
@@ -138,7 +140,9 @@ def test_the_likelihood_is_that_of_original_rows():
     samples = problem("gaussian", n=40)
     units = torch.tensor([0.2, 5.0], dtype=torch.float64)  # no variance is near the floor
     samples = replace(samples, values=samples.values * units + 3.0)
-    fitted, contest = refitted(samples, [UNIFORM, likelihood_contestant()], [0, 1.0], [0, 1.0])
+    fitted, contest = refitted(
+        samples, [UNIFORM, likelihood_contestant(GAUSSIAN)], [0, 1.0], [0, 1.0]
+    )
     contest.entries[0].is_alive = False
     entry = contest.entries[1]
     free = Model(ridge=0.0)  # a ridge feels units

@@ -81,6 +81,7 @@ class Auto(Solver):
     """
 
     name = "auto"
+    goes_on = False
     rules: ClassVar[Mapping[str, Rule]] = {
         "contestants": optional(_SEVERAL_SOLVERS),
         "folds": count(2),
@@ -157,7 +158,7 @@ class Auto(Solver):
         attending = [c for rows in maps for c in attention_contestants(rows, family, (), coarse)]
         if part.n_features > MOST_DIMENSIONS:
             attending += wide_contestants(family)
-        contest.enter([*attending, likelihood_contestant()])
+        contest.enter([*attending, likelihood_contestant(family)])
         if extra is not None and not contest.is_clear(contest.leader(contest.entries), extra):
             beside = (extra.contestant.rows, family, extra.contestant.features, coarse)
             contest.enter(attention_contestants(*beside))

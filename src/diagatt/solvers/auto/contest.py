@@ -143,8 +143,9 @@ class Contest:
 
     def enter(self, contestants: Iterable[Contestant]) -> list[Entry]:
         """Let contestants run on all folds, dropping those that fall behind."""
-        like, n, K = self.samples.y, self.samples.n_samples, self.samples.n_outputs
-        unknown = torch.full((n,), torch.nan).to(like)
+        n, empty = self.samples.n_samples, self.samples.values.new_zeros(1, self.samples.n_outputs)
+        K = self.samples.family.widened(empty).shape[1]
+        unknown = torch.full((n,), torch.nan).to(empty)
         new = [
             Entry(c, unknown[:, None].repeat(1, K), unknown.clone(), unknown.clone())
             for c in contestants
@@ -205,10 +206,12 @@ class Contest:
             part = parts[fold]
             with torch.no_grad():
                 given = (part.values, part.offsets, part.covariates)
-                entry.z[held_out[fold]] = fitted.module(*given).to(entry.z)
+                z = fitted.module.predictor(*given, part.offset)
+                entry.z[held_out[fold]] = part.family.widened(z).to(entry.z)
                 entry.has_density = fitted.module.readout == "mixture"
                 if entry.has_density:
-                    density = fitted.module.log_density(part.y, *given, fitted.dispersion or 1.0)
+                    phi = fitted.dispersion or 1.0
+                    density = fitted.module.log_density(part.y, *given, phi, part.offset)
                     entry.log_score[held_out[fold]] = density.to(entry.log_score)
 
     def _score(self, entries: Sequence[Entry], seen: Tensor) -> None:
@@ -329,5 +332,5 @@ def as_mixture(module: DiagonalAttention, family: Family) -> DiagonalAttention:
         coupling=module.coupling,
         groups=module.groups,
         readout="mixture",
-        family=family.name,
+        family=family,
     )

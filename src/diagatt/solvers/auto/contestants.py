@@ -117,23 +117,29 @@ def attention_contestants(
     """Return the fits with attention on one map; few of them if the grid is coarse."""
     shape = "coarse" if coarse else SHAPES[rows]
     found = [Contestant(rows, "pooled", Penalties(*p), features) for p in _POOLED[shape]]
-    if family.is_quadratic or not family.has_dispersion:
+    if _mixes(family):
         found += [Contestant(rows, "mixture", Penalties(*p), features) for p in _MIXTURE[shape]]
     return found
+
+
+def _mixes(family: Family) -> bool:
+    """Whether a batched fit has the likelihood of a mixture over rows."""
+    return family.is_quadratic or not family.has_dispersion
 
 
 def wide_contestants(family: Family) -> list[Contestant]:
     """Return fits with linear scores, for rows that are wider than quadratic scores can be."""
     found = [Contestant("wide", "pooled", Penalties(LINEAR, linear, value)) for linear, value in
              ((5, 1), (50, 10))]  # fmt: skip
-    if family.is_quadratic or not family.has_dispersion:
+    if _mixes(family):
         found.append(Contestant("wide", "mixture", Penalties(LINEAR, 5, 1)))
     return found
 
 
-def likelihood_contestant() -> Contestant:
+def likelihood_contestant(family: Family) -> Contestant:
     """Return the fit that takes rows as Gaussian; scales of features do not matter to it."""
-    return Contestant("full", "mixture", solver=Likelihood())
+    readout = "mixture" if family.predicts_mixtures else "pooled"
+    return Contestant("full", readout, solver=Likelihood())
 
 
 def solver_contestants(model: Model, family: Family) -> list[Contestant]:
@@ -141,9 +147,9 @@ def solver_contestants(model: Model, family: Family) -> list[Contestant]:
     rows = "full" if model.score_form.has_constant else "scaled"
     found = [
         Contestant(rows, "uniform", solver=Uniform()),
-        Contestant(rows, "mixture", solver=Likelihood()),
+        Contestant(rows, likelihood_contestant(family).readout, solver=Likelihood()),
         Contestant(rows, solver=Gradient()),
     ]
-    if family.is_quadratic or not family.has_dispersion:
+    if _mixes(family):
         found.append(Contestant(rows, "mixture", solver=Mixture()))
     return found

@@ -32,9 +32,12 @@ def content_folds(
     groups : array of shape (n,), optional
         Codes; samples of one group share a fold.
     """
-    y, content = samples.y.double().cpu().numpy(), _content(samples)
+    content = _content(samples)
+    responses = samples.y.double().cpu().numpy().reshape(samples.n_samples, -1)
+    y = samples.family.observed(samples.y).double().cpu().numpy()
     if groups is None:
-        _, unit = np.unique(np.stack([y, content]), axis=1, return_inverse=True)
+        lines = np.column_stack([responses, content])
+        _, unit = np.unique(lines, axis=0, return_inverse=True)
     else:
         _, unit = np.unique(groups, return_inverse=True)
     unit = unit.reshape(-1)

@@ -221,10 +221,7 @@ class ManyFits:
         y, w = self.samples.y.double(), self.weights.double()
         if K > 1:
             return w.new_zeros(w.shape[1], K)
-        mean = (w * y[:, None]).sum(dim=0) / w.sum(dim=0)
-        if family.classifies:
-            mean = mean.clamp(1e-3, 1 - 1e-3)
-        return family.link(mean[:, None])
+        return family.null_predictor(y, w)
 
     def _objective(self, theta: Tensor, which: Tensor) -> tuple[Tensor, Tensor]:
         parts = _Parts.of(self, theta)
@@ -265,7 +262,7 @@ class ManyFits:
             score_form="affine",
             coupling="distinct",
             readout="mixture" if readout == "mixture" else "pooled",
-            family=self.samples.family.name,
+            family=self.samples.family,
         ).to(self.samples.device, self.samples.dtype)
 
 
@@ -306,7 +303,7 @@ class _Parts:
     fits: ManyFits
     scores: Tensor  # (Q, M)
     value: Tensor  # (d, M·K)
-    shared: Tensor  # (n, M, K): intercepts and covariates' effects
+    shared: Tensor  # (n, M, K): intercepts, covariates' effects and offsets
     log_phi: Tensor  # (M,)
 
     @classmethod
@@ -320,11 +317,12 @@ class _Parts:
         gamma = covariate.reshape(M, q, K).permute(1, 0, 2).reshape(q, M * K)
         shared = intercept.reshape(1, M * K) + samples.covariates @ gamma
         log_phi = rest[0][:, 0] if rest else line.new_zeros(M)
+        shared = shared.reshape(samples.n_samples, M, K)
         return cls(
             fits,
             scores.T,
             value.reshape(M, d, K).permute(1, 0, 2).reshape(d, M * K),
-            shared.reshape(samples.n_samples, M, K),
+            shared if samples.offset is None else shared + samples.offset[:, None],
             log_phi.clamp(min=math.log(LEAST_DISPERSION)),
         )
 
@@ -355,7 +353,7 @@ class _Parts:
 def _family_terms(fits: ManyFits, y: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
     """Return losses (…, M) and their slopes (…, M, K) for responses (…,) and z (…, M, K)."""
     count, M, K = z.shape
-    flat, repeated = z.reshape(count * M, K), y.repeat_interleave(M)
+    flat, repeated = z.reshape(count * M, K), y.repeat_interleave(M, dim=0)
     family = fits.samples.family
     return family.loss(repeated, flat).reshape(count, M), family.gradient(repeated, flat).reshape(
         count, M, K

@@ -9,6 +9,9 @@ import numpy as np
 from sklearn.metrics import accuracy_score, r2_score, roc_auc_score
 from torch import Tensor
 
+from diagatt.families import Times
+from diagatt.families.cox import risk_of
+from diagatt.metrics import concordance
 from diagatt.solvers.auto.combine import Verdict
 from diagatt.solvers.auto.contest import Contest
 from diagatt.solvers.auto.units import ResponseUnits
@@ -40,15 +43,20 @@ def report_lines(contest: Contest, verdict: Verdict, units: ResponseUnits) -> li
 
 def _score_names(contest: Contest) -> tuple[str, ...]:
     family = contest.samples.family
+    if isinstance(family, Times):
+        return ("concordance",)
     if not family.classifies:
         return ("r2",)
-    return ("accuracy",) if family.has_several_outputs else ("auc",)
+    return ("accuracy",) if family.predicts_classes else ("auc",)
 
 
 def _scores(contest: Contest, z: Tensor) -> dict[str, float]:
     family, (name,) = contest.samples.family, _score_names(contest)
-    y = contest.samples.y.double().cpu().numpy()
+    y = family.observed(contest.samples.y.double()).cpu().numpy()
     w = contest.samples.weights.double().cpu().numpy()
+    if isinstance(family, Times):
+        event = family.is_event(contest.samples.y).cpu().numpy()
+        return {name: concordance(event, y, risk_of(family, z)[:, 0].cpu().numpy())}
     mean = family.inverse_link(z.double()).cpu().numpy()
     if name == "r2":
         return {name: float(r2_score(y, mean[:, 0], sample_weight=w)) if len(y) > 1 else math.nan}

@@ -32,11 +32,12 @@ class ResponseUnits:
         if self == ResponseUnits():
             return problem
 
-        def change(part: Samples) -> Samples:
-            y = ((part.y.double() - self.mean) / self.scale).to(part.y.dtype)
-            return replace(part, y=y)
+        family = problem.family.in_unit(self.scale)
 
-        return problem.changed(change)
+        def change(part: Samples) -> Samples:
+            return replace(part.in_unit(self.scale, self.mean), family=family)
+
+        return problem.changed(change).with_family(family)
 
     def undone(self, fitted: Fitted, total_weight: float) -> Fitted:
         """Return the fit in the units of y; its modules are changed in place."""

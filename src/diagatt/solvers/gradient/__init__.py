@@ -140,6 +140,13 @@ class Gradient(Solver):
         self.init_scale = init_scale
         self.n_restarts = n_restarts
 
+    def sees_shape(self, problem: Problem) -> bool:
+        """Return whether the fit depends on the shape: not if all samples are looked at at once."""
+        if not problem.family.couples_samples or problem.in_memory is None:
+            return True
+        module = self._module(problem, model=Model())
+        return self._training(Model()).chosen_optimizer(problem, module) != "lbfgs"
+
     def refuse(self, problem: Problem, model: Model) -> str | None:
         """Say why L-BFGS cannot do what is asked, or which rank is impossible."""
         side = model.score_form.side(problem.n_features)

@@ -27,6 +27,8 @@ from diagatt.solvers.problem import Problem, Samples
 OPTIMIZERS = ("auto", "adam", "lbfgs")
 # Rows times features up to which all samples go through L-BFGS at once.
 SMALL_DATA = 1_000_000
+# Rows times features up to which a pass keeps what its gradient needs.
+KEPT_ENTRIES = 20_000_000
 
 History = list[dict[str, float]]
 
@@ -40,6 +42,8 @@ class Training:
 
     #: Whether the objective is convex in V, b and γ, so that Newton's method can finish.
     is_convex_in_effects: ClassVar[bool] = True
+    #: Whether samples have losses of their own even if the family couples them.
+    separates_samples: ClassVar[bool] = False
 
     optimizer: str = "auto"
     learning_rate: float = 1e-2
@@ -60,8 +64,7 @@ class Training:
 
     def losses(self, module: AttentionModule, block: Samples) -> Tensor:
         """Return the losses of samples that go through the module together, (n,)."""
-        z = module(block.values, block.offsets, block.covariates)
-        return block.family.loss(block.y, z)
+        return block.family.loss(block.y, predictor(module, block))
 
     def penalty(self, module: AttentionModule, problem: Problem) -> Tensor:
         """Return the ridge on values and, in units of the loss, on scores, per unit of weight."""
@@ -97,6 +100,8 @@ class Training:
             return self.optimizer
         here = problem.in_memory
         small = here is not None and here.values.numel() <= SMALL_DATA
+        if here is not None and here.family.couples_samples and not self.separates_samples:
+            small = True  # batches do not know who else is at risk
         return "lbfgs" if small and not self.needs_batches and not module.projects else "adam"
 
 
@@ -162,11 +167,16 @@ def in_blocks(
     return torch.cat(parts)
 
 
+def predictor(module: AttentionModule, block: Samples) -> Tensor:
+    """Return linear predictors of samples that go through the module together, (n, K)."""
+    return module.predictor(block.values, block.offsets, block.covariates, block.offset)
+
+
 @torch.no_grad()
 def predictors(module: AttentionModule, part: Samples) -> Tensor:
     """Return linear predictors, (n, K), block by block."""
     blocks = (part.block(*slices) for slices in module.blocks(part.offsets))
-    return torch.cat([module(b.values, b.offsets, b.covariates) for b in blocks])
+    return torch.cat([predictor(module, block) for block in blocks])
 
 
 def risk(module: AttentionModule, problem: Problem) -> float:
@@ -183,6 +193,8 @@ def backward(module: AttentionModule, part: Samples, how: Training, total_weight
 
     The gradient of many samples thus needs the memory of one block.
     """
+    if part.family.couples_samples and not how.separates_samples:
+        return _backward_coupled(module, part, total_weight)
     total = part.y.new_zeros(())
     for slices in module.blocks(part.offsets):
         block = part.block(*slices)
@@ -190,6 +202,23 @@ def backward(module: AttentionModule, part: Samples, how: Training, total_weight
         (loss / total_weight).backward()
         total += loss.detach()
     return total
+
+
+def _backward_coupled(module: AttentionModule, part: Samples, total_weight: float) -> Tensor:
+    """Add the gradient of an objective of all samples together; return the objective.
+
+    Predictors of all samples come first; then each block is asked for the product of its own with
+    the objective's slope in them. What the blocks remember for that is kept if it is not large,
+    else they are passed through twice.
+    """
+    blocks = [part.block(*slices) for slices in module.blocks(part.offsets)]
+    with torch.set_grad_enabled(part.values.numel() <= KEPT_ENTRIES):
+        found = [predictor(module, block) for block in blocks]
+    loss, slope = part.risk_sets.loss_and_gradient(torch.cat(found)[:, 0].detach())
+    slopes = (slope[:, None].to(part.dtype) / total_weight).split([len(z) for z in found])
+    for block, z, own in zip(blocks, found, slopes, strict=True):
+        (z if z.requires_grad else predictor(module, block)).backward(own)
+    return loss
 
 
 def train_lbfgs(module: AttentionModule, samples: Samples, how: Training) -> History:
@@ -215,7 +244,7 @@ def run_lbfgs(module: AttentionModule, samples: Samples, how: Training) -> tuple
     module.to(torch.float64)
     original = samples.to(torch.float64)
     unit = original.scale**0.5
-    scaled = replace(original, y=original.y / unit) if unit != 1 else original
+    scaled = original if unit == 1 else original.in_unit(unit)
     how.change_unit(module, unit)
     parameters = [p for p in module.parameters() if p.numel()]
     history: History = []

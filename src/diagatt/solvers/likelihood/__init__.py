@@ -58,6 +58,7 @@ class Likelihood(Solver):
 
     name = "likelihood"
     scores_see_response = False
+    has_latent_rows = True
     rules: ClassVar[Mapping[str, Rule]] = {
         "covariance": one_of(*COVARIANCES),
         "rank": count(1),

@@ -105,8 +105,8 @@ def _pooled_response(em: EM, samples: Samples) -> ResponseModel:
     features = torch.cat([pooled, em.expectation.of_part(samples).design], dim=1)
     penalty = torch.zeros(features.shape[1], device=features.device)
     penalty[:d] = em.settings.ridge / em.weight
-    y = samples.y if samples.offset is None else family.remainder(samples.y, samples.offset)
-    beta = fit_glm(family, features, y, samples.weights, penalty, samples.n_outputs, max_steps=20)
+    given = (samples.y, samples.weights, penalty, samples.n_outputs)
+    beta = fit_glm(family, features, *given, max_steps=20, offset=samples.offset)
     phi = max(family.initial_dispersion(samples.scale), em.least_phi)
     return ResponseModel(beta[:d][None], beta[d:], phi)
 

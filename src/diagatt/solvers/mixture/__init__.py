@@ -109,6 +109,11 @@ class Mixture(Solver):
     def refuse(self, problem: Problem, model: Model) -> str | None:
         """Say which rank is impossible, or that a store is too large for L-BFGS."""
         side = model.score_form.side(problem.n_features)
+        if not problem.family.predicts_mixtures:
+            return (
+                f"a mixture over rows does not predict what the {problem.family.name} family does: "
+                "use solver='gradient', 'likelihood' or 'auto'."
+            )
         if self.rank is not None and self.rank > side:
             return f"rank must lie between 1 and {side}, got {self.rank}."
         if self.rank is not None and self.parameterization == "full":
@@ -137,9 +142,7 @@ class Mixture(Solver):
 
         def build() -> MixtureModule:
             names = {"parameterization": self.parameterization, "rank": self.rank}
-            attention = model.module(
-                problem, readout="mixture", family=problem.family.name, **names
-            )
+            attention = model.module(problem, readout="mixture", family=problem.family, **names)
             return MixtureModule(attention, null)
 
         module = build()

@@ -79,6 +79,16 @@ class MixtureModule(AttentionModule):
         """Return the predictors of the mixture's mean, (n, K)."""
         return self.attention(values, offsets, covariates)
 
+    def predictor(
+        self,
+        values: Tensor,
+        offsets: Tensor,
+        covariates: Tensor | None = None,
+        offset: Tensor | None = None,
+    ) -> Tensor:
+        """Return the predictors, of which `offset` is a known part."""
+        return self.attention.predictor(values, offsets, covariates, offset)
+
     def effects(self) -> list[nn.Parameter]:
         """Return V, b and γ."""
         return self.attention.effects()
@@ -95,12 +105,13 @@ class MixtureTraining(Training):
     max_steps: int = 500  # of L-BFGS
     linear_ridge: float = 1.0
     is_convex_in_effects: ClassVar[bool] = False
+    separates_samples: ClassVar[bool] = True
 
     def losses(self, module: AttentionModule, block: Samples) -> Tensor:
         """Return −log Σ κ p(y | z_j, φ), (n,)."""
         assert isinstance(module, MixtureModule)
         given = (block.y, block.values, block.offsets, block.covariates)
-        return -module.attention.log_density(*given, module.phi)
+        return -module.attention.log_density(*given, module.phi, block.offset)
 
     def penalty(self, module: AttentionModule, problem: Problem) -> Tensor:
         """Return the penalties of values and of scores, per unit of weight."""

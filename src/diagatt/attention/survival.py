@@ -1,0 +1,47 @@
+"""Survival functions of fitted attentions, of mixtures over rows and of blends."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from diagatt.attention.blend import Blend
+from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.families import Times
+from diagatt.segments import segment_sum
+
+
+def survival(
+    module: DiagonalAttention | Blend,
+    family: Times,
+    times: Tensor,
+    values: Tensor,
+    offsets: Tensor,
+    covariates: Tensor | None = None,
+    offset: Tensor | None = None,
+) -> Tensor:
+    """Return P(T > t) at all times, (n, T): means over rows and members where there are several.
+
+    Parameters
+    ----------
+    times : tensor of shape (T,)
+    values, offsets, covariates, offset
+        Packed samples, as the module takes them.
+    """
+    if isinstance(module, Blend):
+        parts = []
+        for member in module.members_list:
+            if member.weight > 0:
+                mapped = member.rows(values)
+                beside = member.features(mapped, offsets)
+                beside = beside if covariates is None else torch.cat([covariates, beside], dim=1)
+                given = (mapped, offsets, beside, offset)
+                own = survival(member.attention, family, times, *given)
+                parts.append(member.weight * own)
+        return torch.stack(parts).sum(dim=0)
+    if module.readout == "pooled" or module.groups > 1:
+        z = module(values, offsets, covariates, offset=offset)
+        return family.log_survival(times[None], z).exp()
+    log_p, z, places = module.assignments(values, offsets, covariates, offset)
+    each = family.log_survival(times[None], z).exp()  # (M, T)
+    return segment_sum(log_p.double().exp()[:, None] * each, places)

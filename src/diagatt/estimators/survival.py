@@ -1,0 +1,271 @@
+"""Times to an event, with scikit-survival's conventions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from sklearn.utils.validation import check_is_fitted
+
+from diagatt import attributes, parameters
+from diagatt.attention.survival import survival
+from diagatt.estimators.diagonal_base import _DiagAtt
+from diagatt.estimators.response import with_known_shape
+from diagatt.families import Cox, Family, Times, get_family
+from diagatt.families.cox import risk_of
+from diagatt.families.risk_sets import TIES
+from diagatt.lifetimes import read_times
+from diagatt.metrics import concordance
+from diagatt.parameters import Rule
+from diagatt.segments import map_blocks
+from diagatt.solvers import Solver
+from diagatt.stores import RowStore
+
+
+class StepFunction:
+    """A function that is constant between times, as scikit-survival returns it.
+
+    Attributes
+    ----------
+    x : array of shape (T,)
+        Times.
+    y : array of shape (T,)
+        Values from each time on.
+    """
+
+    def __init__(self, x: np.ndarray, y: np.ndarray, before: float) -> None:
+        self.x, self.y, self._before = x, y, before
+
+    def __call__(self, x: Any) -> Any:
+        """Return the value at a time or at several."""
+        values = np.concatenate([[self._before], self.y])
+        return values[np.searchsorted(self.x, np.asarray(x, dtype=np.float64), side="right")]
+
+    @property
+    def domain(self) -> tuple[float, float]:
+        """The first and the last time."""
+        return 0.0, float(self.x[-1])
+
+    def __repr__(self) -> str:
+        return f"StepFunction({len(self.x)} times from {self.x[0]:g} to {self.x[-1]:g})"
+
+
+class DiagAttSurvival(_DiagAtt):
+    r"""Survival analysis by diagonalized attention: a few rows decide when an event happens.
+
+    The predictor z is that of `DiagAttRegressor`. With ``family="cox"`` the hazard is
+    :math:`λ_0(t) e^z`, fitted by the partial likelihood; otherwise :math:`\log T = z + σε` with an
+    error of known distribution (accelerated failure time), fitted by the full likelihood.
+
+    Parameters
+    ----------
+    family : {"auto", "cox", "weibull", "lognormal", "loglogistic"}
+        "auto" is "cox". The other three also take interval-censored times.
+    ties : {"efron", "breslow"}
+        How Cox's partial likelihood counts events at one time. Where rows are latent (mixture and
+        likelihood solvers, contests), ties are Breslow's.
+    n_heads, solver, score_form, coupling, ridge, selection, warm_start, checkpoint, \
+random_state, device, dtype, verbose
+        As in `DiagAttRegressor`.
+
+    Attributes
+    ----------
+    unique_times_ : array
+        Times at which survival functions are given: all different ends of observation.
+    shape_ : array
+        Of "cox" the baseline, (2, m): event times, and Breslow's cumulative hazard at them. Of the
+        other families σ.
+    query_key_, value_, covariate_coef_, n_heads_, n_restarts_, history_, selection_
+        As in `DiagAttRegressor`. Of "cox", `value_` are log hazard ratios.
+
+    Examples
+    --------
+    >>> from diagatt import DiagAttSurvival, simulate
+    >>> from diagatt.solvers import Likelihood
+    >>> data = simulate.survival(300, p=5, d=4, mu=(3,), sigma2=(4,), censoring=0.3, seed=0)
+    >>> model = DiagAttSurvival(solver=Likelihood(), random_state=0).fit(data.X, data.y)
+    >>> model.predict(data.X[:3]).shape  # risk scores: larger ones mean earlier events
+    (3,)
+    >>> curve = model.predict_survival_function(data.X[:1])[0]
+    >>> bool(curve(0.0) == 1.0 and curve(curve.x[-1]) < 1.0)
+    True
+    """
+
+    rules: ClassVar[Mapping[str, Rule]] = {"ties": parameters.one_of(*TIES)}
+    fitted_rules: ClassVar[attributes.Rules] = {"unique_times_": attributes.positives()}
+
+    def __init__(
+        self,
+        n_heads: int | str | Sequence[int] = 1,
+        *,
+        solver: str | Solver = "auto",
+        family: str = "auto",
+        ties: str = "efron",
+        score_form: str = "affine",
+        coupling: str = "distinct",
+        ridge: float = 1.0,
+        selection: str | int = "holdout",
+        warm_start: bool = False,
+        checkpoint: Any = None,
+        random_state: Any = None,
+        device: str = "cpu",
+        dtype: str | None = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(
+            n_heads,
+            solver=solver,
+            family=family,
+            score_form=score_form,
+            coupling=coupling,
+            ridge=ridge,
+            selection=selection,
+            warm_start=warm_start,
+            checkpoint=checkpoint,
+            random_state=random_state,
+            device=device,
+            dtype=dtype,
+            verbose=verbose,
+        )
+        self.ties = ties
+
+    def __new__(cls, *args: Any, **given: Any) -> Self:
+        """Make an estimator; see `DiagAttRegressor`."""
+        return super().__new__(cls, *args, **given)
+
+    __new__.__signature__ = signature(__init__)  # type: ignore[attr-defined]
+
+    @classmethod
+    def _estimator_type_name(cls) -> str:
+        return "regressor"
+
+    # ------------------------------------------------------------------ responses
+
+    def _read_response(self, y: Any, weights: np.ndarray) -> np.ndarray:
+        times, counted = read_times(y, len(weights)), weights > 0
+        family = self._fitted_family()[0]
+        exact, seen = times[:, 1] == times[:, 2], np.isfinite(times[:, 2])
+        if family.couples_samples and (seen & ~exact).any():
+            i = int(np.argmax(seen & ~exact))
+            raise ValueError(
+                f"sample {i} has its event between {times[i, 1]:g} and {times[i, 2]:g}: family "
+                "'cox' takes exact and right-censored times; choose 'weibull', 'lognormal' or "
+                "'loglogistic'."
+            )
+        if not seen[counted].any():
+            raise ValueError(
+                f"no event was observed: all {counted.sum()} samples are censored, so that nothing "
+                "says who is at risk."
+            )
+        ends = times[counted, 1]
+        if len(ends) > 1 and (ends == ends[0]).all() and not (times[counted, 0] > 0).any():
+            raise ValueError(
+                f"all samples end at the time {ends[0]:g}: times that are all tied do not say who "
+                "has the event earlier; use DiagAttClassifier on the events."
+            )
+        self.unique_times_ = np.unique(times[counted, 1][times[counted, 1] > 0])
+        return times
+
+    def _fitted_family(self) -> tuple[Family, int]:
+        family = get_family("cox" if self.family == "auto" else self.family)
+        if not isinstance(family, Times):
+            raise ValueError(
+                f"family {self.family!r} is not one of times to an event: choose 'cox', 'weibull', "
+                "'lognormal' or 'loglogistic'."
+            )
+        if not isinstance(family, Cox):
+            return with_known_shape(family, self), 1
+        family, known = Cox(self.ties), np.asarray(self.shape_)
+        return (family if known.ndim != 2 else family.with_shape(torch.as_tensor(known))), 1
+
+    def _fitted_shapes(self) -> dict[str, tuple[int, ...]]:
+        expected = super()._fitted_shapes()
+        if isinstance(self._fitted_family()[0], Cox):
+            expected["shape_"] = (2, np.shape(self.shape_)[-1])
+        return expected
+
+    def _stored_encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
+        raise ValueError(
+            f"{store.path}: a store keeps one number per response, not times and events: fit to "
+            "samples in memory."
+        )
+
+    # ------------------------------------------------------------------ predictions
+
+    def predict(self, X: Any, covariates: Any = None, offset: Any = None) -> np.ndarray:
+        """Return risk scores, (n_samples,): larger ones mean earlier events.
+
+        They are log hazard ratios z for "cox", and −z, minus the log of a typical time, otherwise.
+        """
+        z = torch.from_numpy(self._linear_predictor(X, covariates, offset))
+        return risk_of(self._fitted_family()[0], z)[:, 0].numpy()
+
+    @torch.no_grad()
+    def predict_survival_function(
+        self,
+        X: Any,
+        covariates: Any = None,
+        offset: Any = None,
+        return_array: bool = False,
+        times: Any = None,
+    ) -> np.ndarray:
+        """Return P(T > t | X).
+
+        Parameters
+        ----------
+        X : samples
+        covariates : array of shape (n, q), optional
+        offset : array of shape (n,), optional
+        return_array : bool
+            Return an array of shape (n, T) instead of n step functions.
+        times : array of shape (T,), optional
+            ``unique_times_`` by default.
+
+        Returns
+        -------
+        array of n `StepFunction`, or of shape (n, T)
+        """
+        check_is_fitted(self)
+        rows, module, values, offsets = self._packed(X)
+        at = np.asarray(self.unique_times_ if times is None else times, dtype=np.float64)
+        grid, family = torch.as_tensor(at).to(self._dtype).double(), self._fitted_family()[0]
+        given = [self._covariates(covariates, len(rows))]
+        known = self._offset(offset, None, len(rows))
+        given += [] if known is None else [known]
+
+        def of_block(*block: Any) -> torch.Tensor:
+            return survival(module, family, grid, *block)  # type: ignore[arg-type]
+
+        beside = (torch.as_tensor(array).to(values) for array in given)
+        found = map_blocks(of_block, values, offsets, *beside).cpu().numpy()
+        return found if return_array else _functions(at, found, before=1.0)
+
+    def predict_cumulative_hazard_function(
+        self,
+        X: Any,
+        covariates: Any = None,
+        offset: Any = None,
+        return_array: bool = False,
+        times: Any = None,
+    ) -> np.ndarray:
+        """Return −log P(T > t | X); parameters as in `predict_survival_function`."""
+        curves = self.predict_survival_function(X, covariates, offset, True, times)
+        hazard = -np.log(np.maximum(curves, 1e-300))
+        at = np.asarray(self.unique_times_ if times is None else times, dtype=np.float64)
+        return hazard if return_array else _functions(at, hazard, before=0.0)
+
+    def score(self, X: Any, y: Any, covariates: Any = None, offset: Any = None) -> float:
+        """Return Harrell's concordance of the risk scores."""
+        risk = self.predict(X, covariates, offset)
+        times = read_times(y, len(risk))
+        return concordance(times[:, 1] == times[:, 2], times[:, 1], risk)
+
+
+def _functions(times: np.ndarray, values: np.ndarray, before: float) -> np.ndarray:
+    made = np.empty(len(values), dtype=object)
+    for i, line in enumerate(values):
+        made[i] = StepFunction(times, line, before)
+    return made

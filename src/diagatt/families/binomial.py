@@ -1,0 +1,60 @@
+"""The binomial family: successes among several trials."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional as F
+
+from diagatt.families.base import Family
+from diagatt.segments import segment_logsumexp
+
+
+class Binomial(Family):
+    """Logit link, y = (successes, failures), ℓ = n log(1 + eᶻ) − sz with n trials, s successes.
+
+    All trials of a sample have the same probability, that of its rows.
+    """
+
+    name = "binomial"
+    response_range = "successes and failures, 0 or positive, one trial at least"
+    response_width = 2
+
+    def inverse_link(self, z):  # noqa: D102
+        return torch.sigmoid(z)
+
+    def link(self, mean):  # noqa: D102
+        return torch.logit(mean)
+
+    def loss(self, y, z):  # noqa: D102
+        return y.sum(dim=1) * F.softplus(z[:, 0]) - y[:, 0] * z[:, 0]
+
+    def gradient(self, y, z):  # noqa: D102
+        return y.sum(dim=1, keepdim=True) * torch.sigmoid(z) - y[:, :1]
+
+    def curvature(self, y, z):  # noqa: D102
+        p = torch.sigmoid(z)
+        return (y.sum(dim=1, keepdim=True) * p * (1 - p))[:, :, None]
+
+    def log_normalizer(self, y, phi):  # noqa: D102
+        both = torch.lgamma(y + 1).sum(dim=1)
+        return torch.lgamma(y.sum(dim=1) + 1) - both
+
+    def mixed_predictor(self, log_probability, z, offsets):  # noqa: D102
+        both = F.logsigmoid(torch.cat([z, -z], dim=1))
+        mixed = segment_logsumexp(log_probability[:, None] + both, offsets)
+        return mixed[:, :1] - mixed[:, 1:]
+
+    def observed(self, y):  # noqa: D102
+        return y[:, 0] / y.sum(dim=1)
+
+    def null_predictor(self, y, weights):  # noqa: D102
+        total = (weights * y.sum(dim=1)[:, None]).sum(dim=0)
+        mean = (weights * y[:, :1]).sum(dim=0) / total
+        return self.link(mean.clamp(1e-3, 1 - 1e-3)[:, None])
+
+    def saturated_loss(self, y):  # noqa: D102
+        n = y.sum(dim=1)
+        return torch.xlogy(n, n) - torch.xlogy(y, y).sum(dim=1)
+
+    def is_valid(self, y):  # noqa: D102
+        return torch.isfinite(y).all(dim=1) & (y >= 0).all(dim=1) & (y.sum(dim=1) > 0)

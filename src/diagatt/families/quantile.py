@@ -1,0 +1,106 @@
+"""The quantile family: the response's τ-quantile instead of its mean."""
+
+from __future__ import annotations
+
+import torch
+
+from diagatt.families.base import Family
+from diagatt.families.spread import robust_scale
+
+# Width of the rounded kink, in units of the response's spread: while rows are sought, and at last.
+WIDTH, LEAST_WIDTH = 1e-2, 1e-10
+
+
+class Quantile(Family):
+    r"""Identity link, :math:`ℓ = s\,ρ_τ(y - z)`, the pinball loss; z is the τ-quantile.
+
+    The kink of :math:`ρ_τ(r) = τ r^+ + (1-τ) r^-` is rounded with a width ε (Hunter and Lange,
+    2000),
+
+    .. math:: ρ_{τ,ε}(r) = (τ - \tfrac12) r + \tfrac12 |r| - \tfrac ε2 \log(1 + |r|/ε),
+
+    so that gradients exist; where coefficients are solved for, ε falls to nothing. The factor s is
+    the spread of the responses, so that a loss has the unit of y² as the gaussian one has, and
+    penalties mean the same. The shape is (s, ε). The level τ is the number in brackets:
+    ``"quantile(0.9)"``. As a density it is the asymmetric Laplace distribution.
+    """
+
+    name = "quantile"
+    has_identity_link = True
+    has_dispersion = True
+    predicts_mixtures = False  # a mixture of quantiles is not the quantile of a mixture
+    shape = torch.tensor([1.0, WIDTH], dtype=torch.float64)
+
+    def __init__(self, level: float = 0.5) -> None:
+        if not 0 < level < 1:
+            raise ValueError(f"the level of a quantile lies between 0 and 1, got {level:g}.")
+        self.level = float(level)
+
+    @classmethod
+    def with_number(cls, number: float) -> Family:  # noqa: D102
+        return cls(number)
+
+    @property
+    def label(self) -> str:  # noqa: D102
+        return f"quantile({self.level!r})"
+
+    def inverse_link(self, z):  # noqa: D102
+        return z
+
+    def link(self, mean):  # noqa: D102
+        return mean
+
+    def loss(self, y, z):  # noqa: D102
+        s, width = self.shape.to(z)
+        r = y - z[:, 0]
+        rounded = width * torch.log1p(r.abs() / width)
+        return s * ((self.level - 0.5) * r + 0.5 * (r.abs() - rounded))
+
+    def gradient(self, y, z):  # noqa: D102
+        s, width = self.shape.to(z)
+        r = y[:, None] - z
+        return -s * (self.level - 0.5 + 0.5 * r / (width + r.abs()))
+
+    def curvature(self, y, z):  # noqa: D102
+        s, width = self.shape.to(z)
+        r = y[:, None] - z
+        return (0.5 * s * width / (width + r.abs()).square())[:, :, None]
+
+    def scale(self, y, weights):  # noqa: D102
+        return robust_scale(y, weights) ** 2
+
+    def unit_dispersion(self, y, z):  # noqa: D102
+        return (z[:, 0] - y) * self.gradient(y, z)[:, 0]  # E r ρ'(r) = φ
+
+    def initial_dispersion(self, scale):  # noqa: D102
+        return 0.25 * scale
+
+    def log_normalizer(self, y, phi):  # noqa: D102
+        phi = torch.as_tensor(phi, dtype=torch.float64, device=y.device)
+        constant = torch.log(self.shape[0] * self.level * (1 - self.level) / phi)
+        return constant.to(y.dtype).expand_as(y)
+
+    def null_predictor(self, y, weights):  # noqa: D102
+        order = y.argsort()
+        share = weights[order].cumsum(dim=0) / weights.sum(dim=0)
+        at = (share < self.level).sum(dim=0).clamp(max=len(y) - 1)
+        return y[order][at][:, None].to(weights)
+
+    def started(self, y, weights):
+        """Return the family with the spread of these responses as its unit."""
+        unit = robust_scale(y, weights)
+        return self.with_shape(torch.tensor([unit, WIDTH * unit], dtype=torch.float64))
+
+    def in_unit(self, unit):  # noqa: D102
+        return self.with_shape(self.shape / unit)
+
+    def sharpened(self):  # noqa: D102
+        s, width = self.shape.tolist()
+        path, least = [], LEAST_WIDTH * s
+        while width > least:
+            path.append(self.with_shape(self.shape.new_tensor([s, width])))
+            width /= 10
+        return [*path, self.with_shape(self.shape.new_tensor([s, least]))]
+
+    def __repr__(self) -> str:
+        return f"Quantile({self.level:g})"

@@ -1,0 +1,41 @@
+"""Figures of times to an event."""
+
+import numpy as np
+import pytest
+
+from diagatt import DiagAttSurvival, plots
+from diagatt.kaplan_meier import kaplan_meier, log_rank
+from diagatt.lifetimes import make_times
+
+
+def cohort(n=90):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 2))
+    return X, make_times(rng.random(n) < 0.7, rng.exponential(np.exp(-X[:, 0])))
+
+
+def test_curves_of_risk_groups_are_those_of_kaplan_and_meier():
+    X, y = cohort()
+    ax = plots.survival_by_risk(y, X[:, 0])
+    assert len(ax.lines) == 3
+    low = X[:, 0] <= np.sort(X[:, 0])[29]
+    at, curve, _ = kaplan_meier(y["event"][low], y["time"][low])
+    drawn_x, drawn_y = ax.lines[0].get_data()
+    np.testing.assert_allclose(drawn_x[1 : len(at) + 1], at)
+    np.testing.assert_allclose(drawn_y[1 : len(at) + 1], curve)
+    groups = np.digitize(X[:, 0], np.sort(X[:, 0])[[30, 60]])
+    assert log_rank(y["event"], y["time"], groups).p < 1e-3
+    assert ax.get_title() == "log-rank p < 0.001"
+    with pytest.raises(ValueError, match="n_groups must lie between 2 and 90"):
+        plots.survival_by_risk(y, X[:, 0], n_groups=1)
+
+
+@pytest.mark.parametrize("family", ["cox", "weibull"])
+def test_the_baseline_is_the_hazard_of_a_predictor_of_zero(family):
+    X, y = cohort()
+    model = DiagAttSurvival(family=family).fit(X, y)
+    _, hazard = plots.baseline_hazard(model).lines[0].get_data()
+    expected = model.predict_cumulative_hazard_function(
+        np.zeros((1, 2)), return_array=True, offset=[-model.intercept_]
+    )[0]
+    np.testing.assert_allclose(hazard[1:], expected, rtol=1e-9)
