@@ -25,6 +25,7 @@ OPTIONAL = frozenset(
         "contest_",
         "has_row_of_interest_",
         "described_",
+        "errors_note_",
     }
 )
 

@@ -226,8 +226,13 @@ class DiagonalAttention(AttentionModule):
             values, offsets = _pack(values, mask)
         if offsets is None:
             raise ValueError("packed rows need offsets; padded samples have shape (n, p, d).")
-        scores, effects = self._rows(values, offsets)
-        shared = self._shared(offsets, covariates)
+        scores, effects = self.rows(values, offsets)
+        return self.predictors_of(scores, effects, self.shared(offsets, covariates), offsets)
+
+    def predictors_of(
+        self, scores: Tensor, effects: Tensor, shared: Tensor, offsets: Tensor
+    ) -> Tensor:
+        """Return z, (n, K), of given scores and effects (see `rows`) and shared terms (n, K)."""
         if self.family is None or self.readout == "pooled" or self.family.has_identity_link:
             # ⟨v_r, Xᵀκ_r⟩ = Σ_j κ_jr ⟨v_r, x_j⟩: rows were projected, no pooled rows needed.
             kappa = self.weights(scores, offsets)  # (N, R)
@@ -240,13 +245,13 @@ class DiagonalAttention(AttentionModule):
         ]
         return torch.stack(mixed).mean(dim=0)
 
-    def _rows(self, values: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
+    def rows(self, values: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
         """Return scores, (N, R), and effects ⟨v_r, x_j⟩, (N, R, K), from one pass over the rows."""
         project = self.value.permute(1, 0, 2).flatten(1)  # (d, R·K)
         scores, effects = self._scores(values, offsets, project)
         return scores, effects.reshape(len(values), self.n_heads, self.n_outputs)
 
-    def _shared(self, offsets: Tensor, covariates: Tensor | None) -> Tensor:
+    def shared(self, offsets: Tensor, covariates: Tensor | None) -> Tensor:
         """Return what all rows of a sample share of the predictor, (n, K)."""
         if covariates is None:
             return self.intercept.expand(len(offsets) - 1, -1)
@@ -270,11 +275,26 @@ class DiagonalAttention(AttentionModule):
 
         With several heads the sum runs over assignments of rows to heads.
         """
+        scores, effects = self.rows(values, offsets)
+        return self.log_density_of(
+            y, scores, effects, self.shared(offsets, covariates), offsets, phi
+        )
+
+    def log_density_of(
+        self,
+        y: Tensor,
+        scores: Tensor,
+        effects: Tensor,
+        shared: Tensor,
+        offsets: Tensor,
+        phi: float | Tensor = 1.0,
+    ) -> Tensor:
+        """Return `log_density` of given scores and effects; φ may be that of every sample, (n,)."""
         if self.family is None or self.readout != "mixture" or self.groups > 1:
             raise ValueError("log_density needs readout='mixture' and one group of heads.")
-        scores, effects = self._rows(values, offsets)
-        shared = self._shared(offsets, covariates)
         log_p, z, places = self._assignments(scores, effects, shared, offsets)
+        if isinstance(phi, Tensor) and phi.ndim:
+            phi = spread(phi, places)
         terms = log_p + self.family.log_density(spread(y, places), z, phi)  # (M,)
         return segment_logsumexp(terms, places)
 

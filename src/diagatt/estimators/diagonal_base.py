@@ -35,6 +35,7 @@ from diagatt.solvers import (
     Uniform,
     get_solver,
 )
+from diagatt.solvers.base import with_errors
 from diagatt.solvers.criteria import unevenness
 from diagatt.solvers.heads import fit_heads, heads_to_try
 from diagatt.solvers.problem import Problem
@@ -250,6 +251,8 @@ class _DiagAtt(DiagonalReading):
         fitted, n_heads, criteria = fit_heads(
             self.n_heads, model, problem, fit, self.selection, seed
         )
+        if not fitted.errors_note:
+            fitted = with_errors(fitted, problem, replace(model, n_heads=n_heads))
         self._keep(fitted, n_heads, criteria, problem)
 
     def _keep(self, fitted: Fitted, n_heads: int, criteria: list[dict], problem: Problem) -> None:
@@ -275,7 +278,11 @@ class _DiagAtt(DiagonalReading):
         self.solver_ = "glm" if is_glm else fitted.solver.name
         self.log_likelihood_ = fitted.log_likelihood
         self.criteria_ = criteria
-        self.value_se_ = None if fitted.value_se is None else fitted.value_se.cpu().numpy()
+        self.value_se_ = None
+        if fitted.value_se is not None:
+            by_output = fitted.value_se.cpu().numpy().reshape(problem.n_outputs, -1)
+            self.value_se_ = _drop_single(by_output, axis=0)
+        self.errors_note_ = fitted.errors_note
         self.n_samples_ = problem.n_samples
         self.history_ = fitted.history
         self.selection_ = fitted.report

@@ -54,6 +54,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         **dict.fromkeys(("history_", "selection_", "criteria_", "contest_"), attributes.report()),
         "has_row_of_interest_": parameters.optional(parameters.boolean()),
         "described_": attributes.text(),
+        "errors_note_": attributes.text(),
         "communication_": attributes.counts("processes", "reductions", "bytes", "sample_bytes"),
     }
     query_: np.ndarray  # (M·R, D, q), or W itself, (M·R, D, D)
@@ -63,6 +64,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
     contest_: Sequence[dict] = ()
     has_row_of_interest_: bool | None = None
     described_: str = ""
+    errors_note_: str = ""
     further_entries: ClassVar[tuple[str, ...]] = ("members",)
 
     def _validate_rows(self, X: Any, *, reset: bool) -> RaggedRows:
@@ -83,7 +85,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
             "value_": (heads, *outputs, d),
             "intercept_": outputs,
             "covariate_coef_": (*outputs, q),
-            "value_se_": (heads * d + 1 + q,),
+            "value_se_": (*outputs, heads * d + 1 + q),
         }
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import torch
@@ -17,7 +17,11 @@ from diagatt.parameters import Rule
 from diagatt.persistence import register_part
 from diagatt.scores import SCORE_FORMS, ScoreForm
 from diagatt.solvers.checkpoint import Checkpoint
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.problem import Problem, Samples
+from diagatt.solvers.sandwich import Errors
+
+# What is said of errors that take the distributions of rows as known.
+OBSERVED = "observed information, with the distributions of rows taken as known"
 
 SOLVERS: dict[str, type[Solver]] = {}
 
@@ -91,7 +95,9 @@ class Fitted:
     dispersion : float, optional
         φ̂, if the solver estimated it.
     value_covariance : tensor, optional
-        Covariance of the estimates of (V, b, γ).
+        Covariance of the estimates of (V, b, γ), output by output.
+    errors_note : str
+        How that covariance was found, or why there is none.
     report : list of dicts
         What was compared on the way: contestants, starts.
     contest : list of dicts
@@ -114,6 +120,7 @@ class Fitted:
     log_likelihood: float | None = None
     dispersion: float | None = None
     value_covariance: Tensor | None = None
+    errors_note: str = ""
     report: list[dict[str, Any]] = field(default_factory=list)
     state: Any = None
     contest: list[dict[str, Any]] = field(default_factory=list)
@@ -184,6 +191,13 @@ class Solver(BaseEstimator):
         """
         raise NotImplementedError
 
+    def errors(self, fitted: Fitted, samples: Samples, model: Model) -> Errors:
+        """Return the covariance of values, intercept and covariate effects, or why there is none.
+
+        `diagatt.solvers.sandwich` has it for everything that minimizes an `Objective`.
+        """
+        return Errors(None, f"no standard errors: the {self.name} solver has none.")
+
     def n_response_parameters(self, module: DiagonalAttention) -> int:
         """Return how many parameters were fitted to the response.
 
@@ -194,6 +208,20 @@ class Solver(BaseEstimator):
             D = module.score_form.side(module.n_features)
             count += module.n_heads * D * (D + 1) // 2  # only the symmetric part of W counts
         return count
+
+
+def with_errors(fitted: Fitted, problem: Problem, model: Model) -> Fitted:
+    """Return the fit with standard errors, or with a note why it has none."""
+    samples = problem.in_memory
+    if samples is None or problem.group.size > 1:
+        if fitted.value_covariance is not None:
+            return replace(fitted, errors_note=OBSERVED)
+        return replace(fitted, errors_note="no standard errors: samples are not in memory.")
+    try:
+        found = fitted.solver.errors(fitted, samples, model)
+    except (ArithmeticError, torch.linalg.LinAlgError) as error:  # type: ignore[attr-defined]
+        found = Errors(None, f"no standard errors: {error}")
+    return replace(fitted, value_covariance=found.covariance, errors_note=found.note)
 
 
 def get_solver(solver: str | Solver) -> Solver:
