@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from diagatt import simulate
     from diagatt.attention import DiagonalAttention
-    from diagatt.certainty import NoRowOfInterestWarning
+    from diagatt.certainty import NoRowOfInterestWarning, NotAPosteriorWarning
     from diagatt.competitors import (
         GroupLassoClassifier,
         GroupLassoRegressor,
@@ -46,6 +46,7 @@ __all__ = [
     "MDSPRegressor",
     "ModelFileError",
     "NoRowOfInterestWarning",
+    "NotAPosteriorWarning",
     "PooledClassifier",
     "PooledRegressor",
     "RaggedRows",
@@ -62,6 +63,7 @@ _HOMES = {
     "DiagonalAttention": "attention",
     "ModelFileError": "modelfile",
     "NoRowOfInterestWarning": "certainty",
+    "NotAPosteriorWarning": "certainty",
     "RaggedRows": "ragged",
     "RowStore": "stores",
     "GroupLassoClassifier": "competitors",

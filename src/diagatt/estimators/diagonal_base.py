@@ -14,7 +14,8 @@ from sklearn.utils import check_random_state
 from diagatt import parameters
 from diagatt.attention.coupling import COUPLINGS
 from diagatt.certainty.rows import LEAST_UNEVENNESS, warn_of_no_row
-from diagatt.estimators.diagonal_reading import DiagonalReading, check_lengths
+from diagatt.estimators.calibrated import Calibrated
+from diagatt.estimators.diagonal_reading import check_lengths
 from diagatt.estimators.members import StoredMember
 from diagatt.estimators.presets import get_preset
 from diagatt.estimators.stored import check_given, counted_samples, is_small
@@ -43,7 +44,7 @@ from diagatt.solvers.stored import StoredProblem
 from diagatt.stores import RowStore
 
 
-class _DiagAtt(DiagonalReading):
+class _DiagAtt(Calibrated):
     """Everything that regression and classification share."""
 
     rules: ClassVar[Mapping[str, Rule]] = {
@@ -290,6 +291,7 @@ class _DiagAtt(DiagonalReading):
         self.has_row_of_interest_ = fitted.finds_rows
         if not is_glm and fitted.finds_rows is None:
             self.has_row_of_interest_ = max(self.unevenness_) >= LEAST_UNEVENNESS
+        self._keep_calibration(fitted.out_of_fold)
         self._state = fitted.state
         if self.has_row_of_interest_ is False:
             warn_of_no_row(stacklevel=6)  # the line that called fit

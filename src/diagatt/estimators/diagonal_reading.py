@@ -18,7 +18,7 @@ from diagatt.attention.blend import Blend
 from diagatt.attention.coupling import COUPLINGS, best_rows, least_rows
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.mixture import READOUTS
-from diagatt.certainty import Certainty, ContestReport, Summary
+from diagatt.certainty import ContestReport, Summary
 from diagatt.certainty.summary import coefficient
 from diagatt.estimators.base import RowsEstimator
 from diagatt.estimators.members import StoredMember, blend_of
@@ -27,7 +27,7 @@ from diagatt.modelfile import ModelFileError
 from diagatt.persistence import from_document, refusal, to_document
 from diagatt.ragged import RaggedRows
 from diagatt.scores import SCORE_FORMS, get_score_form
-from diagatt.segments import map_blocks, segment_sum, weighted_pool
+from diagatt.segments import map_blocks, weighted_pool
 from diagatt.solvers.checkpoint import with_prefix
 from diagatt.stores import RowStore
 
@@ -236,16 +236,6 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
             return best_rows(scores, offsets, self.coupling_).cpu().numpy()
         _, kappa, _, offsets = self._mean_attention(X)
         return best_rows(kappa, offsets, self.coupling_).cpu().numpy()
-
-    @by_shard
-    def certainty(self, X: Any) -> Certainty:
-        """Return rows of interest with their posterior and entropy, and which are ambiguous."""
-        _, kappa, _, offsets = self._mean_attention(X)
-        rows = best_rows(kappa, offsets, self.coupling_)
-        posterior = kappa[offsets[:-1, None] + rows, torch.arange(self.n_heads_)]
-        entropy = segment_sum(-torch.special.xlogy(kappa, kappa), offsets)
-        arrays = (rows, posterior, entropy, posterior < 0.5)
-        return Certainty(*(array.cpu().numpy() for array in arrays))
 
     def summary(self) -> Summary:
         """Return value vectors with standard errors, log-likelihood, AIC and BIC; print it.

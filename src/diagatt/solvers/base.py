@@ -17,6 +17,7 @@ from diagatt.parameters import Rule
 from diagatt.persistence import register_part
 from diagatt.scores import SCORE_FORMS, ScoreForm
 from diagatt.solvers.checkpoint import Checkpoint
+from diagatt.solvers.out_of_fold import OutOfFold
 from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.sandwich import Errors
 
@@ -107,8 +108,10 @@ class Fitted:
     blend : Blend, optional
         Several fits that predict together; `module` is then the one whose coefficients are
         reported, in the original features.
+    out_of_fold : OutOfFold, optional
+        Fits that have not seen the samples, if the solver made any.
     finds_rows : bool, optional
-        Whether attention beats uniform attention out of fold, if that was asked.
+        Whether rows say more than their mean out of fold, if that was asked.
     state : object
         What this solver accepts to go on from, beside the module.
     """
@@ -126,6 +129,7 @@ class Fitted:
     contest: list[dict[str, Any]] = field(default_factory=list)
     described: str = ""
     blend: Blend | None = None
+    out_of_fold: OutOfFold | None = None
     finds_rows: bool | None = None
 
     @property

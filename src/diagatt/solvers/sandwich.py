@@ -7,8 +7,8 @@ intercept, effects of covariates, dispersion) has approximately the covariance
           s_i = w_i ∇ℓ_i, \quad J = \sum_i w_i ∇²ℓ_i + ∇²P .
 
 q counts parameters as far as the penalty leaves them free, tr J⁻¹(J − ∇²P). Scores and effects of
-rows are linear in θ but for factors of W, so that derivatives are those of the loss in a few numbers
-per row, by autograd: a new family needs nothing of its own.
+rows are linear in θ but for factors of W, so that derivatives are those of the loss in a few
+numbers per row, by autograd: a new family needs nothing of its own.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Block(NamedTuple):
     """Parameters that enter one kind of number per row or sample, linearly."""
 
     enters: str  # "scores", "effects", "shared" or "log_phi"
-    index: tuple[int, ...]  # which head and output; all heads alike if it is empty
+    place: tuple[int, ...]  # which head and output; all heads alike if it is empty
     columns: Tensor  # (N, m) of rows or (n, m) of samples
 
 
@@ -201,11 +201,12 @@ def _identified(module: DiagonalAttention, names: list[tuple], count: int) -> Te
     Factors of W can be turned, L Kᵀ = (LA)(KA⁻ᵀ)ᵀ for any A, and what all classes share cancels.
     """
     turns = common_directions(_order(module, names), module.n_outputs, count)
+    state = {name: tensor.detach() for name, tensor in module.query_key.named_parameters()}
     places = dict(zip([(n[0], n[1]) for n in names], _places(names), strict=True))
     for name, r, *_ in names:
         if name not in ("query", "factor"):
             continue
-        left = getattr(module.query_key, name)[r].detach()  # (D, rank)
+        left = state[name][r]  # (D, rank)
         rank = left.shape[1]
         for a in range(rank):
             for b in range(a + 1, rank) if name == "factor" else range(rank):
@@ -214,7 +215,7 @@ def _identified(module: DiagonalAttention, names: list[tuple], count: int) -> Te
                 if name == "factor":
                     direction[places[(name, r)]] = (left @ (turn - turn.T)).flatten()
                 else:
-                    key = module.query_key.key[r].detach()  # type: ignore[union-attr]
+                    key = state["key"][r]
                     direction[places[(name, r)]] = (left @ turn).flatten()
                     direction[places[("key", r)]] = -(key @ turn.T).flatten()
                 turns.append(direction)
@@ -290,13 +291,15 @@ def pieces_of(
             if not slope.requires_grad:
                 lines.append(columns.new_zeros(sum(b.columns.shape[1] for b in blocks)))
                 continue
-            bent = _grad((slope * columns[:, k]).sum(), point, retain_graph=True)
+            bent = _grad((slope * columns[:, k]).sum(), point)
             lines.append(_back(At(*bent), blocks))
     return Pieces(torch.cat(scores, dim=1), torch.stack(lines)), own["scores"].detach()
 
 
-def _grad(value: Tensor, point: At, **how: bool) -> list[Tensor]:
-    found = torch.autograd.grad(value, tuple(point), allow_unused=True, **how)
+def _grad(value: Tensor, point: At, create_graph: bool = False) -> list[Tensor]:
+    found = torch.autograd.grad(
+        value, tuple(point), retain_graph=True, create_graph=create_graph, allow_unused=True
+    )
     return [torch.zeros_like(p) if g is None else g for g, p in zip(found, point, strict=True)]
 
 
@@ -310,7 +313,9 @@ def _back(slopes: At, blocks: list[Block]) -> Tensor:
 
 def _part(numbers: Tensor, index: tuple[int, ...]) -> Tensor:
     """Return the numbers of one head and output, (N,), or their sum over heads."""
-    part = numbers[(slice(None), *index)]
+    part = numbers
+    for place in index:
+        part = part[:, place]
     return part.sum(dim=1) if part.ndim > 1 else part
 
 

@@ -10,10 +10,10 @@ import torch
 from diagatt.solvers.auto.combine import Verdict
 from diagatt.solvers.auto.contest import Contest
 from diagatt.solvers.auto.contestants import Contestant, likelihood_contestant
-from diagatt.solvers.auto.folds import content_folds
 from diagatt.solvers.auto.many import ManyFits, Penalties, SharedRows
 from diagatt.solvers.auto.refit import _reported, refit
 from diagatt.solvers.base import Model
+from diagatt.solvers.folds import content_folds
 from diagatt.solvers.likelihood import Likelihood
 from tests.solvers.auto.samples import problem
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -68,6 +69,20 @@ def refit(contest: Contest, verdict: Verdict, problem: Problem, model: Model, **
         described=single.contestant.label,
         finds_rows=verdict.finds_rows,
     )
+
+
+def fold_members(contest: Contest, verdict: Verdict, fold: int) -> list[Member]:
+    """Return the members of the blend as they were fitted without a fold.
+
+    Modules are copies: what is done to them does not change the contest's.
+    """
+    found = []
+    for entry, weight, vote in zip(contest.entries, verdict.weights, verdict.votes, strict=True):
+        if weight > 0 or vote > 0:
+            prepared = contest.preparation.of(entry.contestant)
+            module = deepcopy(entry.fits[fold].module)
+            found.append(Member(module, prepared.rows, prepared.features, weight, vote))
+    return found
 
 
 def _reported(contest: Contest) -> Entry:

@@ -1,9 +1,9 @@
 r"""Standard errors of the latent-row model: the sandwich over rows' distributions and response.
 
 Gaussian distributions of rows are an exponential family, :math:`\log f_k(x) = η_k·T(x) - a(η_k)`
-with T(x) the products and entries of x. Scores of rows, :math:`\log f_k - \log f_0`, have the slopes
-T − E_k T and −(T − E_0 T), and a curves by the covariance of T. Standard errors of values do not
-depend on how other parameters are written, so natural ones serve.
+with T(x) the products and entries of x. Scores of rows, :math:`\log f_k - \log f_0`, have the
+slopes T − E_k T and −(T − E_0 T), and a curves by the covariance of T. Standard errors of values do
+not depend on how other parameters are written, so natural ones serve.
 """
 
 from __future__ import annotations
