@@ -26,6 +26,8 @@ OPTIONAL = frozenset(
         "has_row_of_interest_",
         "described_",
         "errors_note_",
+        "n_rows_",
+        "log_score_",
         "existence_",
         "row_temperature_",
         "row_thresholds_",

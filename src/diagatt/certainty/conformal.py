@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from diagatt.attention.blend import Blend
+from diagatt.attention.blend import LEAST_PROBABILITY, Blend
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.rowterms import row_terms
 from diagatt.families import Family
@@ -46,11 +46,14 @@ class Conformity:
         True classes.
     dispersion : float
         φ of the normalized score.
+    log_score : float
+        Mean log density of held-out responses around their predicted means.
     """
 
     scores: np.ndarray
     classes: np.ndarray | None
     dispersion: float
+    log_score: float = math.nan
 
 
 def conformity_of(unseen: OutOfFold) -> Conformity:
@@ -62,17 +65,29 @@ def conformity_of(unseen: OutOfFold) -> Conformity:
         mean[place.cpu()] = family.inverse_link(predictors(predictor, part).double()).cpu()
         if not family.classifies:
             rows[place.cpu()] = row_variance(predictor, part).cpu()
-    y = samples.y.double().cpu()
+    y, w = samples.y.double().cpu(), samples.weights.double().cpu()
+    score = _log_score(family, y, mean, w)
     if family.classifies:
         codes = y.long()
         both = mean if samples.n_outputs > 1 else torch.cat([1 - mean, mean], dim=1)
         true = both[torch.arange(len(codes)), codes]
-        return Conformity(true.numpy(), codes.numpy(), 1.0)
+        return Conformity(true.numpy(), codes.numpy(), 1.0, score)
     unit = variance_function(family, mean[:, 0])
     squares = (y - mean[:, 0]).square() / unit
     total = float(squares.mean())
     phi = max(total - float((rows / unit).mean()), LEAST_SHARE * total, 1e-300)
-    return Conformity((squares / (phi + rows / unit)).sqrt().numpy(), None, phi)
+    return Conformity((squares / (phi + rows / unit)).sqrt().numpy(), None, phi, score)
+
+
+def _log_score(family: Family, y: Tensor, mean: Tensor, weights: Tensor) -> float:
+    """Return the weighted mean log density around means; φ is that of their own residuals."""
+    if family.classifies:
+        mean = mean.clamp(LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
+    z, share = family.link(mean), weights / weights.sum()
+    phi = 1.0
+    if family.has_dispersion:
+        phi = max(float((share * family.unit_dispersion(y, z)).sum()), 1e-300)
+    return float((share * family.log_density(y, z, phi)).sum())
 
 
 def row_variance(predictor: DiagonalAttention | Blend, part: Samples) -> Tensor:
@@ -93,7 +108,7 @@ def variance_function(family: Family, mean: Tensor) -> Tensor:
     Examples
     --------
     >>> from diagatt.families import get_family
-    >>> variance_function(get_family("gamma"), torch.tensor([3.0]))
+    >>> variance_function(get_family("gamma"), torch.tensor([3.0])).round(decimals=4)
     tensor([9.])
     """
     z = family.link(mean[:, None]).detach().requires_grad_()

@@ -28,7 +28,7 @@ def thresholds(weights: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> thresholds(np.array([0.9, 0.1, 0.6, 0.4]), np.array([0, 2, 4]))[[49, 74, 94]].tolist()
-    [0.6, 0.6, 0.1]
+    [0.6, 0.6, 0.4]
     """
     best = -np.sort(-weights)
     mass = np.cumsum(best) / (len(offsets) - 1)

@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from diagatt.commands import bench, explain, fit, options, predict, store, study
+from diagatt.commands import bench, explain, fit, options, predict, store, study, summary
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -15,7 +15,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(options.WithKinds(fit.fit))
-for command in (predict.predict, predict.evaluate, explain.explain, explain.info):
+for command in (
+    predict.predict,
+    predict.evaluate,
+    explain.explain,
+    explain.info,
+    summary.summary,
+):
     app.command()(command)
 app.add_typer(study.app, name="study")
 app.add_typer(store.app, name="store")

@@ -43,12 +43,6 @@ _NO_FOLDS = (
 )
 
 
-def check_level(level: float, name: str = "level") -> None:
-    """Refuse what is no probability between 0 and 1."""
-    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
-        raise ValueError(f"{name} must be between 0 and 1, got {level!r}.")
-
-
 class Calibrated(DiagonalReading):
     """Certainty that was checked on samples which the fits had not seen."""
 
@@ -61,6 +55,7 @@ class Calibrated(DiagonalReading):
         "conformal_scores_": parameters.optional(attributes.floats()),
         "conformal_classes_": parameters.optional(attributes.whole()),
         "conformal_dispersion_": parameters.optional(attributes.number()),
+        "log_score_": parameters.optional(attributes.number()),
         "labelled_rows_": parameters.optional(attributes.floats()),
     }
     existence_: dict[str, Any] | None = None
@@ -69,6 +64,7 @@ class Calibrated(DiagonalReading):
     conformal_scores_: np.ndarray | None = None  # (n,)
     conformal_classes_: np.ndarray | None = None  # (n,)
     conformal_dispersion_: float | None = None
+    log_score_: float | None = None
     labelled_rows_: np.ndarray | None = None  # (m, R, 3): true row's weight, best weight, a hit
 
     # ------------------------------------------------------------------ out of fold
@@ -168,7 +164,7 @@ class Calibrated(DiagonalReading):
         self.row_temperature_ = row_temperature(unseen)
         found = conformity_of(unseen)
         self.conformal_scores_, self.conformal_classes_ = found.scores, found.classes
-        self.conformal_dispersion_ = found.dispersion
+        self.conformal_dispersion_, self.log_score_ = found.dispersion, found.log_score
         kappa, offsets = self._held_out_weights(unseen)
         columns = [thresholds(column, offsets) for column in kappa.T]
         self.row_thresholds_ = np.stack(columns, axis=1)
@@ -195,6 +191,22 @@ class Calibrated(DiagonalReading):
             raise ValueError(_NO_FOLDS)
         kept = (self.conformal_scores_, self.conformal_classes_, self.conformal_dispersion_)
         return Conformity(*kept)
+
+    def _out_of_fold_facts(self) -> dict[str, Any]:
+        facts: dict[str, Any] = {}
+        if self.existence_ is not None:
+            facts["row of interest (out of fold)"] = str(Existence(**self.existence_))
+        elif self.members_:  # of a file that is older than the test
+            facts["row of interest (out of fold)"] = (
+                "found" if self.has_row_of_interest_ else "none"
+            )
+        if self.row_temperature_ is not None:
+            sure = self.row_temperature_ > WORST_TEMPERATURE
+            verdict = "weights are no posteriors" if sure else "weights may be read as posteriors"
+            facts["temperature of row weights"] = f"{self.row_temperature_:.2f} ({verdict})"
+        if self.log_score_ is not None:
+            facts["log score out of fold"] = f"{self.log_score_:.4f} per sample"
+        return facts
 
     # ------------------------------------------------------------------ rows
 
@@ -228,7 +240,7 @@ class Calibrated(DiagonalReading):
             guaranteed; else it is as good as the weights are posteriors.
         """
         check_is_fitted(self)
-        check_level(level)
+        parameters.check_share(level, "level")
         rows, kappa, offsets = self._calibrated_weights(X)
         located = best_rows(kappa, offsets, self.coupling_)
         posterior = kappa[offsets[:-1, None] + located, torch.arange(self.n_heads_)]
@@ -308,7 +320,7 @@ class Calibrated(DiagonalReading):
             Allowed share of wrong rows.
         """
         check_is_fitted(self)
-        check_level(fdr, "fdr")
+        parameters.check_share(fdr, "fdr")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotAPosteriorWarning)
             found = self.certainty(X)

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 
 from diagatt.certainty.conformal import class_thresholds, interval, row_variance
-from diagatt.estimators.calibrated import check_level
 from diagatt.estimators.diagonal_base import _DiagAtt
 from diagatt.estimators.response import Classification, Regression
 from diagatt.estimators.stored import by_shard, stored_classes
+from diagatt.parameters import check_share
 from diagatt.solvers.problem import Samples
 from diagatt.stores import RowStore
 
@@ -142,7 +142,7 @@ class DiagAttRegressor(Regression, _DiagAtt):
         >>> bool(((ends[:, 0] < data.y) & (data.y < ends[:, 1])).mean() > 0.85)
         True
         """
-        check_level(level)
+        check_share(level, "level")
         conformity = self._conformity()
         rows, module, values, offsets = self._packed(X)
         Z = torch.as_tensor(self._covariates(covariates, len(rows))).to(values)
@@ -216,7 +216,7 @@ random_state, device, dtype, verbose
         >>> len(sets)
         200
         """
-        check_level(level)
+        check_share(level, "level")
         conformity = self._conformity()
         probabilities = self._probabilities(self._linear_predictor(X, covariates))
         cuts = class_thresholds(conformity, level, len(self.classes_))

@@ -284,7 +284,7 @@ class _DiagAtt(Calibrated):
             by_output = fitted.value_se.cpu().numpy().reshape(problem.n_outputs, -1)
             self.value_se_ = _drop_single(by_output, axis=0)
         self.errors_note_ = fitted.errors_note
-        self.n_samples_ = problem.n_samples
+        self.n_samples_, self.n_rows_ = problem.n_samples, problem.n_rows
         self.history_ = fitted.history
         self.selection_ = fitted.report
         self.unevenness_ = [] if is_glm else unevenness(fitted.predictor, problem)

@@ -43,6 +43,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         "n_restarts_": parameters.count(1),
         "n_covariates_": parameters.count(),
         "n_samples_": attributes.size(1),
+        "n_rows_": attributes.size(),
         "n_iter_": parameters.count(),
         "temperature_": parameters.positive(),
         "score_form_": parameters.one_of(*SCORE_FORMS),
@@ -65,6 +66,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
     has_row_of_interest_: bool | None = None
     described_: str = ""
     errors_note_: str = ""
+    n_rows_: int = 0  # of files that are older than the attribute
     further_entries: ClassVar[tuple[str, ...]] = ("members",)
 
     def _validate_rows(self, X: Any, *, reset: bool) -> RaggedRows:
@@ -237,20 +239,28 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         _, kappa, _, offsets = self._mean_attention(X)
         return best_rows(kappa, offsets, self.coupling_).cpu().numpy()
 
-    def summary(self) -> Summary:
-        """Return value vectors with standard errors, log-likelihood, AIC and BIC; print it.
+    def summary(self, level: float = 0.95) -> Summary:
+        """Return coefficients with intervals, tests and criteria: what a paper reports; print it.
 
-        Standard errors come from the observed information of the likelihood solver, with the
-        distributions of rows taken as known; other solvers give none.
+        Standard errors are those of the sandwich over all parameters (`diagatt.solvers.sandwich`);
+        where there are none, a line says why. ``summary().to_frame()`` has the coefficients as a
+        data frame, `to_latex` and `to_html` as tables.
+
+        Parameters
+        ----------
+        level : float
+            Level of the intervals.
         """
         check_is_fitted(self)
+        parameters.check_share(level, "level")
         names = _check_feature_names_in(self)
         numbered = [f"covariate {j}" for j in range(self.n_covariates_)]
         covariates = getattr(self, "covariate_names_in_", numbered)
         heads, outputs = self.n_restarts_ * self.n_heads_, np.size(self.intercept_)
         value = self.value_.reshape(heads, outputs, -1)
-        se = np.full(value[:, 0].size + 1 + self.n_covariates_, np.nan)
-        se = se if self.value_se_ is None else self.value_se_
+        se = np.full((outputs, value[:, 0].size + 1 + self.n_covariates_), np.nan)
+        if self.value_se_ is not None:
+            se = np.broadcast_to(np.atleast_2d(self.value_se_), se.shape)
         classes = [""] if outputs == 1 else [f" {c}" for c in self.classes_]
         lines = []
         for k, label in enumerate(classes):
@@ -259,16 +269,27 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
             shared = [np.atleast_1d(self.intercept_)[k], *np.atleast_2d(self.covariate_coef_)[k]]
             where += [(f"shared{label}", "intercept")]
             where += [(f"shared{label}", name) for name in covariates]
-            for (head, x), estimate, error in zip(where, [*estimates, *shared], se, strict=True):
-                lines.append(coefficient(head, x, float(estimate), float(error)))
-        facts = {
-            "samples": self.n_samples_,
+            for (head, x), estimate, error in zip(where, [*estimates, *shared], se[k], strict=True):
+                lines.append(coefficient(head, x, float(estimate), float(error), level))
+        facts: dict[str, Any] = {"samples": self.n_samples_}
+        if self.n_rows_:
+            facts["rows"] = self.n_rows_
+        facts |= {
             "family": self._fitted_family()[0].name,
             "solver": self.solver_,
             **self._blend_facts(),
+            **self._out_of_fold_facts(),
             "attention (0 uniform, 1 one row)": ", ".join(f"{u:.3f}" for u in self.unevenness_),
         }
-        return Summary(type(self).__name__, facts, lines, self.criteria_)
+        if self.errors_note_:
+            facts["standard errors"] = self.errors_note_
+        joint = self.log_likelihood_ is not None
+        facts["log-likelihood of"] = "rows and responses" if joint else "responses"
+        return Summary(type(self).__name__, facts, lines, self.criteria_, level)
+
+    def _out_of_fold_facts(self) -> dict[str, Any]:
+        """Say what predictions out of fold tell, if there are any."""
+        return {}
 
     def _blend_facts(self) -> dict[str, Any]:
         """Say which of several members the coefficients are about."""
@@ -280,7 +301,6 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
             facts["weight of it in the blend"] = (
                 f"{sum(weights):.2f} of {len(self.members_)} members"
             )
-        facts["row of interest (out of fold)"] = "found" if self.has_row_of_interest_ else "none"
         return facts
 
     @property

@@ -8,7 +8,14 @@
 """
 
 from diagatt.plots.attention import attention, heads, scores, top_rows
-from diagatt.plots.fit import calibration, coefficients, contest, history, observed_predicted
+from diagatt.plots.fit import (
+    calibration,
+    coefficients,
+    contest,
+    history,
+    observed_predicted,
+    row_reliability,
+)
 from diagatt.plots.patches import patches
 from diagatt.plots.words import words
 
@@ -21,6 +28,7 @@ __all__ = [
     "history",
     "observed_predicted",
     "patches",
+    "row_reliability",
     "scores",
     "top_rows",
     "words",
