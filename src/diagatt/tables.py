@@ -113,9 +113,8 @@ def latex_table(caption: str, head: Sequence[Any], lines: Iterable[Sequence[Any]
         return " & ".join(map(escaped, cells)) + r" \\"
 
     rows = [list(row) for row in lines]
-    kinds = "".join(
-        "r" if rows and _is_number(cell) else "l" for cell in (rows[0] if rows else head)
-    )
+    first = rows[0] if rows else head
+    kinds = "".join("r" if rows and _is_number(cell) else "l" for cell in first)
     parts = [r"\begin{table}", rf"\caption{{{escaped(caption)}}}"]
     parts += [rf"\begin{{tabular}}{{{kinds}}}", r"\toprule", line(head), r"\midrule"]
     parts += [*map(line, rows), r"\bottomrule", r"\end{tabular}", r"\end{table}"]

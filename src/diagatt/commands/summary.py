@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -10,7 +10,7 @@ import typer
 from diagatt.commands import options
 
 
-class Form(str, Enum):
+class Form(StrEnum):
     """How the summary is printed."""
 
     text = "text"
