@@ -270,15 +270,16 @@ class DiagonalAttention(AttentionModule):
         offsets: Tensor,
         covariates: Tensor | None = None,
         phi: float | Tensor = 1.0,
+        log_known: Tensor | None = None,
     ) -> Tensor:
         r"""Return log p(y | X) of a mixture over rows, :math:`\log \sum_j κ_j p(y | z_j, φ)`, (n,).
 
-        With several heads the sum runs over assignments of rows to heads.
+        With several heads the sum runs over assignments of rows to heads. With one head, rows that
+        are known not to be active may be left out by a very negative `log_known`, (N,).
         """
         scores, effects = self.rows(values, offsets)
-        return self.log_density_of(
-            y, scores, effects, self.shared(offsets, covariates), offsets, phi
-        )
+        shared = self.shared(offsets, covariates)
+        return self.log_density_of(y, scores, effects, shared, offsets, phi, log_known)
 
     def log_density_of(
         self,
@@ -288,6 +289,7 @@ class DiagonalAttention(AttentionModule):
         shared: Tensor,
         offsets: Tensor,
         phi: float | Tensor = 1.0,
+        log_known: Tensor | None = None,
     ) -> Tensor:
         """Return `log_density` of given scores and effects; φ may be that of every sample, (n,)."""
         if self.family is None or self.readout != "mixture" or self.groups > 1:
@@ -296,6 +298,8 @@ class DiagonalAttention(AttentionModule):
         if isinstance(phi, Tensor) and phi.ndim:
             phi = spread(phi, places)
         terms = log_p + self.family.log_density(spread(y, places), z, phi)  # (M,)
+        if log_known is not None:
+            terms = terms + log_known
         return segment_logsumexp(terms, places)
 
     def penalty(

@@ -117,7 +117,13 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         return self
 
     def _problem(
-        self, X: Any, y: Any, sample_weight: Any, covariates: Any, groups: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        covariates: Any,
+        groups: Any = None,
+        row_labels: Any = None,
     ) -> Any:
         """Read the data and return them as a problem, without samples of weight 0."""
         rows = self._validate_rows(X, reset=True)
@@ -130,6 +136,9 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         )
         if groups is not None:
             problem = replace(problem, groups=torch.as_tensor(coerce.groups(groups, len(rows))))
+        if row_labels is not None:
+            known = coerce.known_rows(row_labels, rows.offsets)
+            problem = replace(problem, log_known=torch.as_tensor(known).to(problem.values))
         check_response(problem.family, problem.y)
         counted = torch.nonzero(problem.weights)[:, 0]
         return problem if len(counted) == len(rows) else problem.take(counted)

@@ -56,12 +56,19 @@ class _Blended(RowsEstimator):
         return self._fit(X, y, sample_weight, covariates)
 
     def _problem(
-        self, X: Any, y: Any, sample_weight: Any, covariates: Any, groups: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        covariates: Any,
+        groups: Any = None,
+        row_labels: Any = None,
     ) -> Any:
         """Return the rows of each member, and what all of them are given beside."""
         rows = self._validate_rows(X, reset=True)
         self._check_members()
         given = {"y": y, "sample_weight": sample_weight, "covariates": covariates, "groups": groups}
+        given["row_labels"] = row_labels
         return self._parts(rows), {k: v for k, v in given.items() if k == "y" or v is not None}
 
     def _fit_problem(self, problem: Any) -> None:

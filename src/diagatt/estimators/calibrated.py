@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from diagatt import attributes, parameters
+from diagatt import attributes, coerce, parameters
 from diagatt.attention.coupling import best_rows
 from diagatt.attention.rowterms import row_terms
 from diagatt.certainty import Certainty, Discoveries, NotAPosteriorWarning
@@ -207,6 +207,46 @@ class Calibrated(DiagonalReading):
         if self.log_score_ is not None:
             facts["log score out of fold"] = f"{self.log_score_:.4f} per sample"
         return facts
+
+    def stability(
+        self,
+        X: Any,
+        y: Any,
+        covariates: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+        n_bootstraps: int = 20,
+    ) -> np.ndarray:
+        """Return how often each located row survives a bootstrap of the samples, (n, n_heads).
+
+        The model is fitted anew to samples that are drawn with replacement, whole groups where
+        there are groups; what is returned is the share of these fits that locate the same row.
+
+        Parameters
+        ----------
+        X, y, covariates, sample_weight, groups
+            The samples of the fit, in memory.
+        n_bootstraps : int
+            Count of fits.
+        """
+        check_is_fitted(self)
+        rows = RaggedRows.coerce(X)
+        located, n = self.locate(rows), len(rows)
+        codes = np.arange(n) if groups is None else coerce.groups(groups, n)
+        members = [np.flatnonzero(codes == code) for code in np.unique(codes)]
+        weights = coerce.weights(sample_weight, n)
+        generator = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        same = np.zeros(located.shape)
+        for _ in range(n_bootstraps):
+            drawn = generator.integers(len(members), size=len(members))
+            counts = np.bincount(np.concatenate([members[k] for k in drawn]), minlength=n)
+            again: Any = clone(self).set_params(n_heads=self.n_heads_)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                # Weights, not copies: copies of a sample would share a fold anyway.
+                again.fit(rows, y, weights * counts, covariates, groups=groups)
+            same += again.locate(rows) == located
+        return same / n_bootstraps
 
     # ------------------------------------------------------------------ rows
 

@@ -150,6 +150,7 @@ class _DiagAtt(Calibrated):
         sample_weight: Any = None,
         covariates: Any = None,
         groups: Any = None,
+        row_labels: Any = None,
     ) -> Self:
         """Fit to samples and their responses or classes.
 
@@ -166,16 +167,28 @@ class _DiagAtt(Calibrated):
             Shared covariates z whose effect is added to the predictor.
         groups : array of shape (n,), optional
             Patients, sites, scaffolds: samples of one group are held out together when ways to fit
-            are compared (``solver="auto"``).
+            are compared (``solver="auto"``), and standard errors take them as dependent.
+        row_labels : int array of shape (n,), optional
+            The active row of each sample where it is known, from 0, and −1 elsewhere; for the
+            likelihood and the mixture solver and one head.
         """
-        return self._fit(X, y, sample_weight, covariates, groups=groups)
+        beside = {} if row_labels is None else {"row_labels": row_labels}
+        return self._fit(X, y, sample_weight, covariates, groups=groups, **beside)
 
     def _problem(
-        self, X: Any, y: Any, sample_weight: Any, covariates: Any, groups: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        covariates: Any,
+        groups: Any = None,
+        row_labels: Any = None,
     ) -> Problem:
         if not isinstance(X, RowStore):
-            return super()._problem(X, y, sample_weight, covariates, groups)
-        check_given(X, y=y, sample_weight=sample_weight, covariates=covariates, groups=groups)
+            self._check_row_labels(row_labels)
+            return super()._problem(X, y, sample_weight, covariates, groups, row_labels)
+        beside = {"sample_weight": sample_weight, "covariates": covariates, "groups": groups}
+        check_given(X, y=y, row_labels=row_labels, **beside)
         encode = self._stored_encoder(X)
         if is_small(X):
             whole = X.take(np.arange(len(X)))
@@ -185,6 +198,17 @@ class _DiagAtt(Calibrated):
         family, n_outputs = self._fitted_family()
         kind, device = self._torch_dtype(X.dtype), torch.device(self.device)
         return counted_samples(StoredProblem(X, family, encode, n_outputs, kind, device))
+
+    def _check_row_labels(self, row_labels: Any) -> None:
+        """Refuse labels where they cannot be used."""
+        if row_labels is None:
+            return
+        if not get_solver(self.solver).takes_row_labels:
+            raise ValueError(
+                "row_labels are for solver='likelihood' and solver='mixture': set one of them."
+            )
+        if self.n_heads != 1:
+            raise ValueError("row_labels are for one head: set n_heads=1.")
 
     def _stored_encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
         """Return the function that turns stored responses into numbers."""

@@ -24,6 +24,9 @@ from diagatt.solvers.sandwich import Errors
 # What is said of errors that take the distributions of rows as known.
 OBSERVED = "observed information, with the distributions of rows taken as known"
 
+# Products of features of stored rows up to which standard errors read them into memory.
+MOST_LOADED = 8_000_000
+
 SOLVERS: dict[str, type[Solver]] = {}
 
 
@@ -154,6 +157,8 @@ class Solver(BaseEstimator):
     rules: ClassVar[Mapping[str, Rule]] = {}
     #: Whether it looks for rows at all.
     attends: ClassVar[bool] = True
+    #: Whether it can be told which rows are active.
+    takes_row_labels: ClassVar[bool] = False
     #: Whether the response decides about scores, so that a criterion must count them.
     scores_see_response: ClassVar[bool] = True
 
@@ -216,16 +221,26 @@ class Solver(BaseEstimator):
 
 def with_errors(fitted: Fitted, problem: Problem, model: Model) -> Fitted:
     """Return the fit with standard errors, or with a note why it has none."""
-    samples = problem.in_memory
-    if samples is None or problem.group.size > 1:
+    samples = loaded(problem)
+    if samples is None:
         if fitted.value_covariance is not None:
             return replace(fitted, errors_note=OBSERVED)
-        return replace(fitted, errors_note="no standard errors: samples are not in memory.")
+        return replace(fitted, errors_note="no standard errors: too many samples for memory.")
     try:
         found = fitted.solver.errors(fitted, samples, model)
     except (ArithmeticError, torch.linalg.LinAlgError) as error:  # type: ignore[attr-defined]
         found = Errors(None, f"no standard errors: {error}")
     return replace(fitted, value_covariance=found.covariance, errors_note=found.note)
+
+
+def loaded(problem: Problem) -> Samples | None:
+    """Return all samples in memory, of a store only if they and their products are few."""
+    if problem.in_memory is not None:
+        return problem.in_memory
+    entries = problem.n_rows * problem.n_features * (problem.n_features + 3)
+    if entries > MOST_LOADED or problem.n_samples > problem.most_in_memory:
+        return None
+    return problem.load(torch.arange(problem.n_samples, device=problem.device))
 
 
 def get_solver(solver: str | Solver) -> Solver:

@@ -266,7 +266,7 @@ def _losses(module: DiagonalAttention, samples: Samples, has_phi: bool) -> Losse
         if module.readout == "pooled":
             return samples.family.loss(samples.y, module.predictors_of(*rows, offsets))
         phi = at.log_phi.exp() if has_phi else 1.0
-        return -module.log_density_of(samples.y, *rows, offsets, phi)
+        return -module.log_density_of(samples.y, *rows, offsets, phi, samples.log_known)
 
     return losses
 

@@ -26,7 +26,7 @@ from diagatt.solvers.auto.contest import (
 )
 from diagatt.solvers.auto.contestants import LINEAR, Contestant
 from diagatt.solvers.auto.many import score_width
-from diagatt.solvers.base import Fitted, Model, with_errors
+from diagatt.solvers.base import Fitted, Model, loaded, with_errors
 from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.sandwich import Objective, sandwich_errors
 
@@ -101,7 +101,7 @@ def _reported(contest: Contest) -> Entry:
 
 def _with_errors(fitted: Fitted, contestant: Contestant, problem: Problem, model: Model) -> Fitted:
     """Return the fit with standard errors of its own objective, in mapped rows."""
-    penalties, samples = contestant.penalties, problem.in_memory
+    penalties, samples = contestant.penalties, loaded(problem)
     if penalties is None or samples is None:
         return with_errors(fitted, problem, model)
 

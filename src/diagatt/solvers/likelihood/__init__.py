@@ -60,6 +60,7 @@ class Likelihood(Solver):
 
     name = "likelihood"
     scores_see_response = False
+    takes_row_labels = True
     rules: ClassVar[Mapping[str, Rule]] = {
         "covariance": one_of(*COVARIANCES),
         "rank": count(1),

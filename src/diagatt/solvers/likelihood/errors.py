@@ -163,6 +163,8 @@ def _losses(samples: Samples, distinct: bool) -> Losses:
         log_weights, z, places = weighted_assignments(*given)
         phi = spread(at.log_phi.exp(), places) if samples.family.has_dispersion else 1.0
         terms = log_weights + samples.family.log_density(spread(samples.y, places), z, phi)
+        if samples.log_known is not None:
+            terms = terms + samples.log_known
         return -segment_logsumexp(terms, places)
 
     return losses

@@ -70,6 +70,7 @@ class Mixture(Solver):
     """
 
     name = "mixture"
+    takes_row_labels = True
     rules: ClassVar[Mapping[str, Rule]] = {
         "parameterization": one_of(*PARAMETERIZATIONS),
         "rank": optional(count(1)),
