@@ -129,3 +129,27 @@ def test_the_contest_says_the_same_in_fit_summary_and_alone():
     with pytest.warns(NoRowOfInterestWarning):
         model.fit(X, np.random.default_rng(0).normal(size=100))
     assert model.existence_["p_value"] > 0.05
+
+
+def two_rows(n, seed, second=1.5):
+    rng = np.random.default_rng(seed)
+    X, line = rng.normal(size=(n, 5, 3)), np.arange(n)
+    places = np.stack([rng.permutation(5)[:2] for _ in range(n)])
+    X[line, places[:, 0], 0] += 5
+    X[line, places[:, 1], 0] -= 5
+    y = 1.5 * X[line, places[:, 0], 1] + second * X[line, places[:, 1], 2]
+    return X, y + 0.5 * rng.normal(size=n)
+
+
+def test_a_second_head_is_found_only_where_there_is_one():
+    solver = Likelihood("tied", max_iterations=10, tolerance=1e-2)
+    model = DiagAttRegressor(solver=solver, random_state=0)
+    X, y = two_rows(120, 0)
+    assert model.existence_test(X, y, n_heads=2).is_found
+    X, y = two_rows(120, 1, second=0.0)
+    chosen = DiagAttRegressor([1, 2], solver=solver, selection="test", random_state=0)
+    assert chosen.fit(X, y).n_heads_ == 1
+    with pytest.raises(ValueError, match="follow each other"):
+        chosen.set_params(n_heads=[1, 3]).fit(X, y)
+    with pytest.raises(ValueError, match="n_heads must be"):
+        model.existence_test(X, y, n_heads=0)

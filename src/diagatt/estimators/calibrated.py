@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -32,8 +32,8 @@ from diagatt.estimators.stored import by_shard
 from diagatt.ragged import RaggedRows
 from diagatt.scores import get_score_form
 from diagatt.segments import map_blocks, segment_sum
-from diagatt.solvers import Model, get_solver
-from diagatt.solvers.crossfit import cross_fit
+from diagatt.solvers import Model, Solver, get_solver
+from diagatt.solvers.crossfit import cross_fit, head_test
 from diagatt.solvers.existence import Existence
 from diagatt.solvers.out_of_fold import OutOfFold
 
@@ -76,6 +76,7 @@ class Calibrated(DiagonalReading):
         covariates: Any = None,
         sample_weight: Any = None,
         groups: Any = None,
+        n_heads: int | None = None,
     ) -> Existence:
         r"""Test whether there is any row of interest, against mean rows that say all.
 
@@ -88,6 +89,9 @@ class Calibrated(DiagonalReading):
         ----------
         X, y, covariates, sample_weight, groups
             As in `fit`. Samples of one group count as one.
+        n_heads : int, optional
+            Test whether so many heads say more than one head fewer, instead of whether there is
+            any row at all. ``selection="test"`` chooses the count of heads so.
 
         Returns
         -------
@@ -105,7 +109,13 @@ class Calibrated(DiagonalReading):
         >>> test.is_found
         True
         """
-        return self._cross_fit(X, y, covariates, sample_weight, groups).existence
+        given = (X, y, covariates, sample_weight, groups)
+        if n_heads is None:
+            return self._cross_fit(*given).existence
+        if not parameters.count(1).accepts(n_heads):
+            raise ValueError(f"n_heads must be a whole number of at least 1, got {n_heads!r}.")
+        solver, problem, model, seed = self._problem_to_hold_out(*given)
+        return head_test(solver, problem, replace(model, n_heads=n_heads), seed)
 
     def calibrate(
         self,
@@ -131,9 +141,13 @@ class Calibrated(DiagonalReading):
         return self
 
     @torch.random.fork_rng(devices=[])
-    def _cross_fit(
+    def _cross_fit(self, *given: Any) -> OutOfFold:
+        return cross_fit(*self._problem_to_hold_out(*given))
+
+    def _problem_to_hold_out(
         self, X: Any, y: Any, covariates: Any, sample_weight: Any, groups: Any
-    ) -> OutOfFold:
+    ) -> tuple[Solver, Any, Model, int]:
+        """Return solver, problem, model and seed as a fit to these samples would have them."""
         fresh: Any = clone(self)
         parameters.check(fresh)
         problem = fresh._problem(X, y, sample_weight, covariates, groups=groups)
@@ -151,7 +165,7 @@ class Calibrated(DiagonalReading):
         reason = solver.refuse(problem, model)
         if reason is not None:
             raise ValueError(reason)
-        return cross_fit(solver, problem, model, seed)
+        return solver, problem, model, seed
 
     def _keep_calibration(self, unseen: OutOfFold | None) -> None:
         """Set what predictions out of fold say, or forget what earlier ones said."""

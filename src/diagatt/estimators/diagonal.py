@@ -49,9 +49,10 @@ class DiagAttRegressor(Regression, _DiagAtt):
     ridge : float
         λ of the penalty ½λ‖V‖² beside the summed loss, as ``alpha`` in scikit-learn's Ridge and
         ``1/C`` in its LogisticRegression.
-    selection : "holdout", "bic" or int
+    selection : "holdout", "bic", "test" or int
         How counts of heads are compared: one held-out part of n/8, the Bayesian information
-        criterion, or this many folds.
+        criterion, a test at 5 % of whether a further head adds anything (see `existence_test`), or
+        this many folds.
     warm_start : bool
         Go on from the previous fit.
     checkpoint : path or Checkpoint, optional

@@ -58,7 +58,9 @@ class _DiagAtt(Calibrated):
         "score_form": parameters.one_of(*SCORE_FORMS),
         "coupling": parameters.one_of(*COUPLINGS),
         "ridge": parameters.at_least(0),
-        "selection": parameters.either(parameters.one_of("holdout", "bic"), parameters.count(2)),
+        "selection": parameters.either(
+            parameters.one_of("holdout", "bic", "test"), parameters.count(2)
+        ),
         "warm_start": parameters.boolean(),
         "checkpoint": parameters.optional(parameters.path()),
         "random_state": parameters.seed(),
@@ -274,7 +276,7 @@ class _DiagAtt(Calibrated):
             return solver.fit(part, model, seed=seed, verbose=self.verbose, **kept)
 
         fitted, n_heads, criteria = fit_heads(
-            self.n_heads, model, problem, fit, self.selection, seed
+            self.n_heads, model, problem, fit, self.selection, seed, solver
         )
         if not fitted.errors_note:
             fitted = with_errors(fitted, problem, replace(model, n_heads=n_heads))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -10,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from diagatt.solvers.auto import Auto
 from diagatt.solvers.base import Model, Solver
-from diagatt.solvers.existence import existence_test
+from diagatt.solvers.existence import Existence, existence_test
 from diagatt.solvers.folds import content_folds
 from diagatt.solvers.gradient.train import predictors
 from diagatt.solvers.out_of_fold import OutOfFold
@@ -20,6 +21,20 @@ from diagatt.solvers.uniform import Uniform
 # Samples at most: more make nothing surer that five fits can say.
 MOST_SAMPLES = 2000
 N_FOLDS = 5
+
+
+def head_test(solver: Solver, problem: Problem, model: Model, seed: int) -> Existence:
+    """Test whether the model's last head adds anything to one head fewer.
+
+    Both are fitted without each of five folds; the null hypothesis is that the rows of the fewer
+    heads, mean rows and covariates say all.
+    """
+    if model.n_heads == 1:
+        return cross_fit(solver, problem, model, seed).existence
+    less = replace(model, n_heads=model.n_heads - 1)
+    fits = [cross_fit(solver, problem, tried, seed) for tried in (model, less)]
+    eta, beside = (unseen.predictions() for unseen in fits)
+    return existence_test(fits[0].samples, fits[0].folds, eta, beside, explained=True)
 
 
 def cross_fit(solver: Solver, problem: Problem, model: Model, seed: int) -> OutOfFold:

@@ -68,7 +68,11 @@ class Existence:
 
 
 def existence_test(
-    samples: Samples, folds: Tensor, attending: Tensor, pooled: Tensor | None = None
+    samples: Samples,
+    folds: Tensor,
+    attending: Tensor,
+    pooled: Tensor | None = None,
+    explained: bool = False,
 ) -> Existence:
     """Test whether attention adds to mean rows and covariates.
 
@@ -82,10 +86,13 @@ def existence_test(
     pooled : tensor of shape (n, K), optional
         Predictors of models without attention, or with fewer heads, that have not seen it either.
         The test then asks what attention adds to these as well.
+    explained : bool
+        Whether g is the residual of these, too: what fewer heads explain is no row of another.
     """
     y, w = samples.y.double(), samples.weights.double()
     known = _known(samples)
-    g = _score_residual(samples, known, pooled)  # (n, K)
+    columns = _beside(known, pooled) if pooled is not None and explained else known
+    g = _score_residual(samples, columns)  # (n, K)
     eta = torch.zeros_like(attending, dtype=torch.float64)
     for fold in range(int(folds.max()) + 1):
         held_out = folds == fold
@@ -124,8 +131,8 @@ def _directions(columns: Tensor, weights: Tensor, most: int) -> Tensor:
     return torch.cat([torch.ones_like(share), centred], dim=1)
 
 
-def _score_residual(samples: Samples, known: Tensor, pooled: Tensor | None) -> Tensor:
-    """Return −∂ℓ/∂z at the GLM on mean rows, (n, K): y − μ for canonical links."""
+def _score_residual(samples: Samples, known: Tensor) -> Tensor:
+    """Return −∂ℓ/∂z at the GLM on what is known, (n, K): y − μ for canonical links."""
     y, w = samples.y.double(), samples.weights.double()
     F = _directions(known, w, len(y) // SAMPLES_PER_DIRECTION)
     penalty = torch.full((F.shape[1],), RIDGE / float(w.sum()), dtype=torch.float64)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from diagatt.attention.blend import Blend
 from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.segments import map_blocks
 from diagatt.solvers.existence import Existence
 from diagatt.solvers.problem import Samples
 
@@ -32,6 +33,15 @@ class OutOfFold:
     folds: Tensor
     predictors: list[DiagonalAttention | Blend]
     existence: Existence
+
+    def predictions(self) -> Tensor:
+        """Return predictors z of all samples, each by the model that has not seen it, (n, K)."""
+        found = [
+            (place, map_blocks(model, part.values, part.offsets, part.covariates).detach())
+            for place, part, model in self.parts()
+        ]
+        back = torch.cat([place for place, _ in found]).argsort()
+        return torch.cat([z for _, z in found]).double()[back]
 
     def parts(self) -> Iterator[tuple[Tensor, Samples, DiagonalAttention | Blend]]:
         """Yield places of held-out samples, the samples, and the model that has not seen them."""
