@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from diagatt import simulate
     from diagatt.attention import DiagonalAttention
-    from diagatt.certainty import NoRowOfInterestWarning
+    from diagatt.certainty import NoRowOfInterestWarning, NotAPosteriorWarning
     from diagatt.competitors import (
         GroupLassoClassifier,
         GroupLassoRegressor,
@@ -48,6 +48,7 @@ __all__ = [
     "MDSPRegressor",
     "ModelFileError",
     "NoRowOfInterestWarning",
+    "NotAPosteriorWarning",
     "PooledClassifier",
     "PooledRegressor",
     "RaggedRows",
@@ -64,6 +65,7 @@ _HOMES = {
     "DiagonalAttention": "attention",
     "ModelFileError": "modelfile",
     "NoRowOfInterestWarning": "certainty",
+    "NotAPosteriorWarning": "certainty",
     "RaggedRows": "ragged",
     "RowStore": "stores",
     "GroupLassoClassifier": "competitors",

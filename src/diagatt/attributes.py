@@ -27,6 +27,16 @@ OPTIONAL = frozenset(
         "described_",
         "n_encoded_",
         "shape_",
+        "errors_note_",
+        "n_rows_",
+        "log_score_",
+        "existence_",
+        "row_temperature_",
+        "row_thresholds_",
+        "conformal_scores_",
+        "conformal_classes_",
+        "conformal_dispersion_",
+        "labelled_rows_",
     }
 )
 
@@ -151,6 +161,24 @@ def counts(*keys: str) -> Rule:
         return fits and all(whole.accepts(item) for item in value.values())
 
     return Rule(f"a dictionary of counts with the keys {', '.join(keys)}", accepts)
+
+
+def whole() -> Rule:
+    """Allow arrays of whole numbers."""
+    return Rule(
+        "an array of whole numbers",
+        lambda value: isinstance(value, np.ndarray) and value.dtype.kind == "i",
+    )
+
+
+def numbers(*keys: str) -> Rule:
+    """Allow a dictionary with these keys and a number under each."""
+
+    def accepts(value: Any) -> bool:
+        fits = isinstance(value, dict) and set(value) == set(keys)
+        return fits and all(_is_number(item) for item in value.values())
+
+    return Rule(f"a dictionary of numbers with the keys {', '.join(keys)}", accepts)
 
 
 def report() -> Rule:

@@ -43,6 +43,7 @@ class Packed(NamedTuple):
 
 
 WEIGHTS = (1e-30, 1e30)  # smallest and largest positive weight: float32 holds both
+NEVER = -1e6  # logarithm of the weight of rows that are known not to be active
 SEARCHED_ROWS = 65536  # rows that are searched for NaN in one go
 
 
@@ -361,6 +362,38 @@ def classes(y: Any, n_samples: int) -> np.ndarray:
     refuse_missing(labels, "y", lambda i: f"y[{i}] is missing: drop the sample.")
     check_classification_targets(labels)
     return labels
+
+
+def known_rows(row_labels: Any, offsets: np.ndarray) -> np.ndarray:
+    """Return 0 for rows that may be active and a large negative number for others, (N,).
+
+    Parameters
+    ----------
+    row_labels : int array of shape (n,)
+        The active row of each sample, from 0, or −1 if it is not known.
+    offsets : array of shape (n + 1,)
+
+    Examples
+    --------
+    >>> known_rows([1, -1], np.array([0, 2, 4])) == 0
+    array([False,  True,  True,  True])
+    """
+    labels, lengths = np.asarray(row_labels), np.diff(offsets)
+    if labels.dtype.kind not in "iu" or labels.shape != lengths.shape:
+        raise InputError(
+            f"row_labels must be one whole number per sample ({len(lengths)} of them, -1 where the "
+            f"row is not known), got {labels.dtype} of shape {labels.shape}."
+        )
+    wrong = np.flatnonzero((labels < -1) | (labels >= lengths))
+    if len(wrong):
+        i = wrong[0]
+        raise InputError(
+            f"row_labels[{i}] = {labels[i]}, but sample {i} has {lengths[i]} rows, which are "
+            "counted from 0; -1 says that the row is not known."
+        )
+    position = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+    label = np.repeat(labels, lengths)
+    return np.where((label >= 0) & (position != label), NEVER, 0.0)
 
 
 def groups(given: Any, n_samples: int) -> np.ndarray:

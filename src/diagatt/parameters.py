@@ -112,6 +112,19 @@ def share(*, whole: bool = False) -> Rule:
     return Rule("a number in [0, 1]" if whole else "a number in [0, 1)", accepts)
 
 
+def check_share(value: Any, name: str) -> None:
+    """Refuse an argument that is no number between 0 and 1.
+
+    Examples
+    --------
+    >>> check_share(90, "level")
+    Traceback (most recent call last):
+    ValueError: level must be between 0 and 1, got 90.
+    """
+    if not _is_finite(value) or not 0 < value < 1:
+        raise ValueError(f"{name} must be between 0 and 1, got {value!r}.")
+
+
 def count(least: int = 0, most: int = LARGEST_COUNT) -> Rule:
     """Allow whole numbers from `least` to `most`."""
     words = f"of at least {least}" if most == LARGEST_COUNT else f"from {least} to {most}"

@@ -54,7 +54,21 @@ def segment_sum(x: Tensor, offsets: Tensor) -> Tensor:
     """Return sums over the rows of each sample, (N, …) → (n, …)."""
     if x.dtype is torch.float32 and bool((offsets.diff() > LONG_SAMPLE).any()):
         return segment_sum(x.double(), offsets).float()  # one by one, small terms would be lost
-    return torch.segment_reduce(x.contiguous(), "sum", offsets=offsets, axis=0)
+    return _SegmentSum.apply(x, offsets)
+
+
+class _SegmentSum(torch.autograd.Function):
+    """Sums whose gradient is differentiable again, which torch's own is not."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor, offsets: Tensor) -> Tensor:
+        ctx.save_for_backward(offsets)
+        return torch.segment_reduce(x.contiguous(), "sum", offsets=offsets, axis=0)
+
+    @staticmethod
+    def backward(ctx, grad: Tensor):
+        (offsets,) = ctx.saved_tensors
+        return spread(grad, offsets), None
 
 
 def segment_max(x: Tensor, offsets: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Small tables as Markdown, CSV or HTML.
+"""Small tables as Markdown, CSV, HTML or LaTeX.
 
 Each function takes column names and lines of cells and returns a string; nothing is printed.
 """
@@ -73,6 +73,61 @@ def html_table(
         body += _line([f"… and {left_out:,} more"], "td") + end
     start = f"<table><caption>{escape(caption)}</caption>{end}{top}"
     return f"{start}<tbody>{end}{body}</tbody></table>{end}"
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\ensuremath{<}",
+    ">": r"\ensuremath{>}",
+    "|": r"\ensuremath{|}",
+    "–": "--",
+    "\n": " ",
+}
+
+
+def latex_table(caption: str, head: Sequence[Any], lines: Iterable[Sequence[Any]]) -> str:
+    r"""Return a table in LaTeX, with everything escaped; it needs the package booktabs.
+
+    Examples
+    --------
+    >>> print(latex_table("a & b", ["x_1", "y"], [["one", 2]]))
+    \begin{table}
+    \caption{a \& b}
+    \begin{tabular}{lr}
+    \toprule
+    x\_1 & y \\
+    \midrule
+    one & 2 \\
+    \bottomrule
+    \end{tabular}
+    \end{table}
+    """
+
+    def escaped(text: Any) -> str:
+        return "".join(_LATEX.get(character, character) for character in str(text))
+
+    def line(cells: Sequence[Any]) -> str:
+        return " & ".join(map(escaped, cells)) + r" \\"
+
+    rows = [list(row) for row in lines]
+    first = rows[0] if rows else head
+    kinds = "".join("r" if rows and _is_number(cell) else "l" for cell in first)
+    parts = [r"\begin{table}", rf"\caption{{{escaped(caption)}}}"]
+    parts += [rf"\begin{{tabular}}{{{kinds}}}", r"\toprule", line(head), r"\midrule"]
+    parts += [*map(line, rows), r"\bottomrule", r"\end{tabular}", r"\end{table}"]
+    return "\n".join(parts)
+
+
+def _is_number(cell: Any) -> bool:
+    """Whether a cell is a number, or stands for one: a dash, or a bound."""
+    try:
+        float(str(cell).lstrip("<").replace("–", "0"))
+    except ValueError:
+        return False
+    return True
 
 
 def _line(cells: Sequence[Any], tag: str, name: str | None = None) -> str:

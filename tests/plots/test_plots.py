@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from diagatt import plots
+from diagatt.certainty import Certainty
 from diagatt.certainty.summary import Summary, coefficient
 
 WEIGHTS = np.array([[0.7, 0.1], [0.2, 0.1], [0.1, 0.8]])
@@ -20,6 +21,7 @@ CONTEST = [
     {"solver": "uniform", "what": "unit rows", "log_score": -0.7, "se": 0.1, "weight": 0.0},
     {"solver": "gradient", "what": "unit rows", "log_score": None, "se": None, "weight": 0.0},
 ]
+CERTAINTY = Certainty(np.array([[0], [2]]), np.array([[0.9], [0.4]]), *[np.ones((2, 1))] * 2, [])
 BOXES = [(0, 0, 2, 2), (0, 2, 2, 2), (0, 4, 2, 2)]
 CALLS = {
     "attention": lambda ax: plots.attention(WEIGHTS, true_rows=[2], ax=ax),
@@ -32,6 +34,7 @@ CALLS = {
     "calibration": lambda ax: plots.calibration([0, 1], [0.2, 0.9], ax=ax),
     "coefficients": lambda ax: plots.coefficients(SUMMARY, ax=ax),
     "contest": lambda ax: plots.contest(CONTEST, ax=ax),
+    "row_reliability": lambda ax: plots.row_reliability(CERTAINTY, [0, 1], ax=ax),
     "heads": lambda ax: plots.heads([WEIGHTS], ax=ax),
 }
 

@@ -23,8 +23,11 @@ def test_summary_prints_what_a_statistician_expects():
     assert all(word in text for word in ("estimate", "s.e.", "P>|z|", "AIC", "BIC", "samples"))
     assert max(map(len, text.splitlines())) <= 80
     line = summary.coefficients[0]
-    assert line["z"] == pytest.approx(line["estimate"] / line["se"])
-    assert line["p"] == pytest.approx(2 * norm.sf(abs(line["z"])))
+    z = line["estimate"] / line["se"]
+    assert line["p_value"] == pytest.approx(2 * norm.sf(abs(z)))
+    half = norm.ppf(0.975) * line["se"]
+    ends = (line["estimate"] - half, line["estimate"] + half)
+    assert (line["low"], line["high"]) == pytest.approx(ends)
 
 
 def two_kinds_of_data():

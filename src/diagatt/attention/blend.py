@@ -139,19 +139,21 @@ class Blend(AttentionModule):
         total = sum(shares)
         return [s / total for s in shares if s > 0] or [1 / len(shares)] * len(shares)
 
-    def _voters(self) -> list[Member]:
+    @property
+    def voters(self) -> list[Member]:
+        """Members that attend; all if none does."""
         return [member for member in self.members_list if member.vote > 0] or self.members_list
 
     def weights_of_voters(self, values: Tensor, offsets: Tensor) -> Tensor:
         """Return the attention weights of every member that has a vote, (N, M·R)."""
-        return torch.cat([voter.weights(values, offsets) for voter in self._voters()], dim=1)
+        return torch.cat([voter.weights(values, offsets) for voter in self.voters], dim=1)
 
     def attention(self, values: Tensor, offsets: Tensor) -> Tensor:
         """Return the members' attention weights, averaged, (N, R)."""
-        pairs = zip(self.votes, self._voters(), strict=True)
+        pairs = zip(self.votes, self.voters, strict=True)
         return torch.stack([v * voter.weights(values, offsets) for v, voter in pairs]).sum(dim=0)
 
     def scores(self, values: Tensor, offsets: Tensor) -> Tensor:
         """Return the members' scores, averaged, (N, R)."""
-        pairs = zip(self.votes, self._voters(), strict=True)
+        pairs = zip(self.votes, self.voters, strict=True)
         return torch.stack([v * voter.scores(values, offsets) for v, voter in pairs]).sum(dim=0)

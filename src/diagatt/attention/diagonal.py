@@ -229,8 +229,14 @@ class DiagonalAttention(AttentionModule):
             values, offsets = _pack(values, mask)
         if offsets is None:
             raise ValueError("packed rows need offsets; padded samples have shape (n, p, d).")
-        scores, effects = self._rows(values, offsets)
-        shared = self._shared(offsets, covariates, offset)
+        scores, effects = self.rows(values, offsets)
+        shared = self.shared(offsets, covariates, offset)
+        return self.predictors_of(scores, effects, shared, offsets)
+
+    def predictors_of(
+        self, scores: Tensor, effects: Tensor, shared: Tensor, offsets: Tensor
+    ) -> Tensor:
+        """Return z, (n, K), of given scores and effects (see `rows`) and shared terms (n, K)."""
         if self.family is None or self.readout == "pooled" or self.family.has_identity_link:
             # ⟨v_r, Xᵀκ_r⟩ = Σ_j κ_jr ⟨v_r, x_j⟩: rows were projected, no pooled rows needed.
             kappa = self.weights(scores, offsets)  # (N, R)
@@ -243,7 +249,7 @@ class DiagonalAttention(AttentionModule):
         ]
         return torch.stack(mixed).mean(dim=0)
 
-    def _rows(self, values: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
+    def rows(self, values: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
         """Return scores, (N, R), and effects ⟨v_r, x_j⟩, (N, R, K), from one pass over the rows."""
         project = self.value.permute(1, 0, 2).flatten(1)  # (d, R·K)
         scores, effects = self._scores(values, offsets, project)
@@ -259,7 +265,7 @@ class DiagonalAttention(AttentionModule):
         """Return linear predictors z, (n, K), of which `offset` (n, K) is a known part."""
         return self(values, offsets, covariates, offset=offset)
 
-    def _shared(
+    def shared(
         self, offsets: Tensor, covariates: Tensor | None, offset: Tensor | None = None
     ) -> Tensor:
         """Return what all rows of a sample share of the predictor, (n, K)."""
@@ -283,12 +289,15 @@ class DiagonalAttention(AttentionModule):
         covariates: Tensor | None = None,
         phi: float | Tensor = 1.0,
         offset: Tensor | None = None,
+        log_known: Tensor | None = None,
     ) -> Tensor:
         r"""Return log p(y | X) of a mixture over rows, :math:`\log \sum_j κ_j p(y | z_j, φ)`, (n,).
 
-        With several heads the sum runs over assignments of rows to heads.
+        With several heads the sum runs over assignments of rows to heads. With one head, rows that
+        are known not to be active may be left out by a very negative `log_known`, (N,).
         """
-        terms, _, places = self.joint_density(y, values, offsets, covariates, phi, offset)
+        given = (y, values, offsets, covariates, phi, offset, log_known)
+        terms, _, places = self.joint_density(*given)
         return segment_logsumexp(terms, places)
 
     def assignments(
@@ -299,9 +308,10 @@ class DiagonalAttention(AttentionModule):
         offset: Tensor | None = None,
     ) -> Assignments:
         """Return the rows that may be active, with their log probabilities and predictors."""
-        scores, effects = self._rows(values, offsets)
-        shared = self._shared(offsets, covariates, offset)
-        return self._assignments(scores, effects, shared, offsets)
+        scores, effects = self.rows(values, offsets)
+        return self._assignments(
+            scores, effects, self.shared(offsets, covariates, offset), offsets
+        )
 
     def joint_density(
         self,
@@ -311,13 +321,45 @@ class DiagonalAttention(AttentionModule):
         covariates: Tensor | None = None,
         phi: float | Tensor = 1.0,
         offset: Tensor | None = None,
+        log_known: Tensor | None = None,
     ) -> Assignments:
         """Return log κ p(y | z, φ) of every row that may be active, (M,), with its predictor."""
+        scores, effects = self.rows(values, offsets)
+        shared = self.shared(offsets, covariates, offset)
+        return self._joint_density(y, scores, effects, shared, offsets, phi, log_known)
+
+    def log_density_of(
+        self,
+        y: Tensor,
+        scores: Tensor,
+        effects: Tensor,
+        shared: Tensor,
+        offsets: Tensor,
+        phi: float | Tensor = 1.0,
+        log_known: Tensor | None = None,
+    ) -> Tensor:
+        """Return `log_density` of given scores and effects; φ may be that of every sample, (n,)."""
+        given = (y, scores, effects, shared, offsets, phi, log_known)
+        terms, _, places = self._joint_density(*given)
+        return segment_logsumexp(terms, places)
+
+    def _joint_density(
+        self,
+        y: Tensor,
+        scores: Tensor,
+        effects: Tensor,
+        shared: Tensor,
+        offsets: Tensor,
+        phi: float | Tensor,
+        log_known: Tensor | None,
+    ) -> Assignments:
         if self.family is None or self.readout != "mixture" or self.groups > 1:
             raise ValueError("log_density needs readout='mixture' and one group of heads.")
-        log_p, z, places = self.assignments(values, offsets, covariates, offset)
+        log_p, z, places = self._assignments(scores, effects, shared, offsets)
+        if isinstance(phi, Tensor) and phi.ndim:
+            phi = spread(phi, places)
         terms = log_p + self.family.log_density(spread(y, places), z, phi)  # (M,)
-        return Assignments(terms, z, places)
+        return Assignments(terms if log_known is None else terms + log_known, z, places)
 
     def penalty(
         self, ridge: float | Tensor, score_ridge: float, linear_ridge: float | None = None

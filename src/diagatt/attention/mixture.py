@@ -55,10 +55,18 @@ def assignments(
     >>> found.log_probability.exp()
     tensor([0.5000, 0.5000, 1.0000])
     """
+    log_weights, z, places = weighted_assignments(scores, effects, shared, offsets, distinct)
+    total = segment_logsumexp(log_weights, places)
+    return Assignments(log_weights - spread(total, places), z, places)
+
+
+def weighted_assignments(
+    scores: Tensor, effects: Tensor, shared: Tensor, offsets: Tensor, distinct: bool
+) -> Assignments:
+    """Return assignments with sums of scores in the place of log probabilities."""
     n, R = len(offsets) - 1, scores.shape[1]
     if R == 1:
-        log_probability = scores - spread(segment_logsumexp(scores, offsets), offsets)
-        return Assignments(log_probability[:, 0], effects[:, 0] + spread(shared, offsets), offsets)
+        return Assignments(scores[:, 0], effects[:, 0] + spread(shared, offsets), offsets)
     best, rows = top_candidates(scores, offsets, n_candidates(R))  # (n, R, C)
     log_weights = joint_log_weights(best, rows, distinct).flatten(1)
     z = shared.reshape(n, *[1] * R, -1)
@@ -67,5 +75,4 @@ def assignments(
         z = z + own.reshape(n, *(-1 if a == r else 1 for a in range(R)), own.shape[-1])
     per_sample = log_weights.shape[1]  # C^R
     places = torch.arange(n + 1, device=offsets.device) * per_sample
-    log_probability = torch.log_softmax(log_weights, dim=1).flatten()
-    return Assignments(log_probability, z.reshape(n * per_sample, -1), places)
+    return Assignments(log_weights.flatten(), z.reshape(n * per_sample, -1), places)

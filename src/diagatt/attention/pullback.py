@@ -40,16 +40,20 @@ def pulled_back(module: DiagonalAttention, affine: AffineMap) -> DiagonalAttenti
     )
 
 
-def pulled_back_covariance(covariance: Tensor, affine: AffineMap, n_heads: int) -> Tensor:
-    """Return the covariance of (V, b, γ) of one output in original features."""
+def pulled_back_covariance(
+    covariance: Tensor, affine: AffineMap, n_heads: int, n_outputs: int = 1
+) -> Tensor:
+    """Return the covariance of (V, b, γ), output by output, in original features."""
     shift, A = affine
     d, mapped = A.shape
-    rest = len(covariance) - n_heads * mapped  # b and γ
-    T = covariance.new_zeros(n_heads * d + rest, len(covariance))
+    per_output = len(covariance) // n_outputs
+    rest = per_output - n_heads * mapped  # b and γ
+    T = covariance.new_zeros(n_heads * d + rest, per_output)
     for r in range(n_heads):
         T[r * d : (r + 1) * d, r * mapped : (r + 1) * mapped] = A
         T[n_heads * d, r * mapped : (r + 1) * mapped] = -shift @ A
     T[n_heads * d :, n_heads * mapped :] = torch.eye(rest).to(T)
+    T = torch.block_diag(*[T] * n_outputs)
     return T @ covariance @ T.T
 
 

@@ -1,7 +1,17 @@
 """Certainty about a fit: coefficients with standard errors, rows with their posterior, contests."""
 
 from diagatt.certainty.contest import ContestReport
-from diagatt.certainty.rows import Certainty, NoRowOfInterestWarning
+from diagatt.certainty.discoveries import Discoveries
+from diagatt.certainty.rows import Certainty, NoRowOfInterestWarning, NotAPosteriorWarning
 from diagatt.certainty.summary import Summary
+from diagatt.solvers.existence import Existence
 
-__all__ = ["Certainty", "ContestReport", "NoRowOfInterestWarning", "Summary"]
+__all__ = [
+    "Certainty",
+    "ContestReport",
+    "Discoveries",
+    "Existence",
+    "NoRowOfInterestWarning",
+    "NotAPosteriorWarning",
+    "Summary",
+]

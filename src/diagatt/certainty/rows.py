@@ -18,6 +18,10 @@ class NoRowOfInterestWarning(UserWarning):
     """The fitted attention does not single out rows."""
 
 
+class NotAPosteriorWarning(UserWarning):
+    """Attention weights were found not to be probabilities of rows."""
+
+
 def warn_of_no_row(stacklevel: int) -> None:
     """Warn that a fit singles out no row."""
     warnings.warn(
@@ -37,17 +41,24 @@ class Certainty:
     rows : array (n, R), int
         Rows of interest, as `locate` names them.
     posterior : array (n, R)
-        Attention weight of that row.
+        Attention weight of that row, recalibrated if it was too sure of itself.
     entropy : array (n, R)
         Entropy of the attention in nats; 0 is certainty, log p is ignorance.
     ambiguous : bool array (n, R)
         Whether the row has less than half of the weight.
+    row_sets : list
+        For each sample an array of rows that hold the active one with the asked probability; with
+        several heads, a list of such arrays.
+    temperature : float or None
+        T̂ out of fold: 1 if weights are posteriors, above 1.5 they were recalibrated.
     """
 
     rows: np.ndarray
     posterior: np.ndarray
     entropy: np.ndarray
     ambiguous: np.ndarray
+    row_sets: list
+    temperature: float | None = None
 
     def _repr_html_(self) -> str:
         """Show the first samples as a table in notebooks."""

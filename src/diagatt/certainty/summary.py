@@ -1,50 +1,81 @@
-"""What a statistician asks of a fit: estimates with standard errors, likelihood, criteria."""
+"""What a statistician asks of a fit: estimates with intervals, tests, likelihood, criteria."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
 from scipy.stats import norm
 
-from diagatt.tables import html_table
+from diagatt.tables import html_table, latex_table
 
 SHOWN_LINES = 40  # of a table in a notebook
+COLUMNS = ("head", "feature", "estimate", "se", "low", "high", "p_value")
+CRITERIA = ("heads", "log-likelihood", "parameters", "AIC", "BIC")
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Coefficients and criteria of a fit; print it.
+    """Coefficients, tests and criteria of a fit; print it, or take it into a paper.
 
     Attributes
     ----------
     title : str
     facts : dict
-        Count of samples, family, solver, evenness of attention.
+        Counts of samples and rows, family, solver, test of any row of interest, temperature of row
+        weights, evenness of attention.
     coefficients : list of dict
-        Head, feature, estimate, se, z and p (NaN where no standard error is known).
+        Head, feature, estimate, se, low, high and p_value (NaN where no standard error is known).
     criteria : list of dict
         n_heads, log_likelihood, n_parameters, aic and bic for every count of heads that was fitted.
+    level : float
+        Level of the intervals from low to high.
     """
 
     title: str
     facts: dict
     coefficients: list[dict]
     criteria: list[dict]
+    level: float = 0.95
 
     def __str__(self) -> str:
-        lines = [self.title, "=" * 72]
-        lines += [f"{name + ':':<34}{value}" for name, value in self.facts.items()]
-        lines += ["-" * 72]
-        for cells in [("heads", "log-likelihood", "parameters", "AIC", "BIC"), *self._criteria()]:
+        lines = [self.title, "=" * 79]
+        for name, value in self.facts.items():
+            lines += wrap(f"{name + ':':<34}{value}", 79, subsequent_indent=" " * 34) or [name]
+        lines += ["-" * 79]
+        for cells in [CRITERIA, *self._criteria()]:
             lines.append(_line(cells, (5, 18, 13, 18, 18)))
-        lines += ["-" * 72]
-        head = ("head", "feature", "estimate", "s.e.", "z", "P>|z|")
-        for name, feature, *numbers in [head, *self._coefficients()]:
-            lines.append(f"{name:<9}{feature[:17]:<18}{_line(numbers, (12, 12, 12, 9))}")
-        return "\n".join([*lines, "=" * 72])
+        lines += ["-" * 79]
+        for name, feature, *numbers in [self._head(), *self._coefficients()]:
+            lines.append(f"{name[:13]:<14}{feature[:15]:<16}{_line(numbers, (10, 10, 10, 10, 9))}")
+        return "\n".join([*lines, "=" * 79])
+
+    def to_frame(self) -> Any:
+        """Return the coefficients as a pandas data frame.
+
+        Its columns are head, feature, estimate, se, low, high and p_value.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame needs pandas: pip install pandas.") from error
+        return pd.DataFrame(self.coefficients, columns=list(COLUMNS))
+
+    def to_html(self) -> str:
+        """Return facts, criteria and all coefficients as tables in HTML."""
+        return self._html(len(self.coefficients))
+
+    def to_latex(self) -> str:
+        """Return the coefficients as a table in LaTeX (booktabs), with the facts as its caption."""
+        facts = "; ".join(f"{name}: {value}" for name, value in self.facts.items())
+        return latex_table(f"{self.title}. {facts}.", self._head(), self._coefficients())
+
+    def _head(self) -> tuple[str, ...]:
+        percent = f"{100 * self.level:g} %"
+        return ("head", "feature", "estimate", "s.e.", f"{percent} low", "high", "P>|z|")
 
     def _criteria(self) -> list[tuple[str, ...]]:
         """Return the lines of the table of criteria."""
@@ -65,24 +96,26 @@ class Summary:
             (
                 c["head"],
                 c["feature"],
-                *(cell(c[name]) for name in ("estimate", "se", "z")),
-                _probability(c["p"]),
+                *(cell(c[name]) for name in COLUMNS[2:6]),
+                _probability(c["p_value"]),
             )
             for c in self.coefficients
         ]
 
-    def _repr_html_(self) -> str:
-        """Show facts, criteria and coefficients as tables in notebooks."""
+    def _html(self, shown: int) -> str:
         facts = html_table(self.title, [], [[name, value] for name, value in self.facts.items()])
-        head = ["heads", "log-likelihood", "parameters", "AIC", "BIC"]
-        criteria = html_table("Criteria", head, self._criteria())
+        criteria = html_table("Criteria", CRITERIA, self._criteria())
         coefficients = html_table(
             "Coefficients",
-            ["head", "feature", "estimate", "s.e.", "z", "P>|z|"],
-            self._coefficients()[:SHOWN_LINES],
-            left_out=len(self.coefficients) - SHOWN_LINES,
+            self._head(),
+            self._coefficients()[:shown],
+            left_out=len(self.coefficients) - shown,
         )
         return facts + criteria + coefficients
+
+    def _repr_html_(self) -> str:
+        """Show facts, criteria and coefficients as tables in notebooks."""
+        return self._html(SHOWN_LINES)
 
 
 def cell(x: Any) -> str:
@@ -98,8 +131,20 @@ def _probability(p: float) -> str:
     return "–" if np.isnan(p) else "<0.001" if p < 1e-3 else f"{p:.3f}"
 
 
-def coefficient(head: str, feature: str, estimate: float, se: float) -> dict:
-    """Return one line of the table with its Wald test."""
-    z = estimate / se if se > 0 else np.nan
-    p = 2 * norm.sf(abs(z)) if np.isfinite(z) else np.nan
-    return {"head": head, "feature": feature, "estimate": estimate, "se": se, "z": z, "p": p}
+def coefficient(
+    head: str, feature: str, estimate: float, se: float, level: float = 0.95
+) -> dict[str, Any]:
+    """Return one line of the table with its Wald interval and test.
+
+    Examples
+    --------
+    >>> line = coefficient("head 0", "x0", 2.0, 1.0)
+    >>> round(line["low"], 2), round(line["p_value"], 3)
+    (0.04, 0.046)
+    """
+    known = bool(np.isfinite(se) and se > 0)
+    half = norm.ppf(0.5 + level / 2) * se if known else np.nan
+    p = 2 * norm.sf(abs(estimate / se)) if known else np.nan
+    numbers = (estimate, se, estimate - half, estimate + half, p)
+    words = {"head": head, "feature": feature}
+    return {**words, **dict(zip(COLUMNS[2:], map(float, numbers), strict=True))}

@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from diagatt.commands import bench, explain, fit, options, predict, store, study
+from diagatt.commands import bench, explain, fit, options, predict, store, study, summary
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -17,7 +17,8 @@ app = typer.Typer(
 app.command()(options.WithKinds(fit.fit))
 for command in (predict.predict, predict.evaluate, explain.explain):
     app.command()(options.WithKinds(command, fitted=True))
-app.command()(explain.info)
+for command in (explain.info, summary.summary):
+    app.command()(command)
 app.add_typer(study.app, name="study")
 app.add_typer(store.app, name="store")
 app.add_typer(bench.app, name="bench")

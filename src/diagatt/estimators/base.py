@@ -125,6 +125,7 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         groups: Any = None,
         offset: Any = None,
         exposure: Any = None,
+        row_labels: Any = None,
     ) -> Any:
         """Read the data and return them as a problem, without samples of weight 0."""
         rows = self._validate_rows(X, reset=True)
@@ -140,6 +141,9 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         known = self._offset(offset, exposure, len(rows))
         if known is not None:
             problem = replace(problem, offset=torch.as_tensor(known).to(problem.values))
+        if row_labels is not None:
+            known = coerce.known_rows(row_labels, rows.offsets)
+            problem = replace(problem, log_known=torch.as_tensor(known).to(problem.values))
         check_response(problem.family, problem.y)
         counted = torch.nonzero(problem.weights)[:, 0]
         return problem if len(counted) == len(rows) else problem.take(counted)

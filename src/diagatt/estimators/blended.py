@@ -64,11 +64,13 @@ class _Blended(RowsEstimator):
         groups: Any = None,
         offset: Any = None,
         exposure: Any = None,
+        row_labels: Any = None,
     ) -> Any:
         """Return the rows of each member, and what all of them are given beside."""
         rows = self._validate_rows(X, reset=True)
         self._check_members()
         given = {"y": y, "sample_weight": sample_weight, "covariates": covariates, "groups": groups}
+        given["row_labels"] = row_labels
         return self._parts(rows), {k: v for k, v in given.items() if k == "y" or v is not None}
 
     def _fit_problem(self, problem: Any) -> None:

@@ -6,11 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 from sklearn.metrics import r2_score
 
+from diagatt.certainty.conformal import class_thresholds, interval, row_variance
 from diagatt.estimators.diagonal_base import _DiagAtt
 from diagatt.estimators.response import Classification, Regression
-from diagatt.estimators.stored import stored_classes
+from diagatt.estimators.stored import by_shard, stored_classes
+from diagatt.parameters import check_share
+from diagatt.solvers.problem import Samples
 from diagatt.stores import RowStore
 
 
@@ -49,9 +53,10 @@ class DiagAttRegressor(Regression, _DiagAtt):
     ridge : float
         λ of the penalty ½λ‖V‖² beside the summed loss, as ``alpha`` in scikit-learn's Ridge and
         ``1/C`` in its LogisticRegression.
-    selection : "holdout", "bic" or int
+    selection : "holdout", "bic", "test" or int
         How counts of heads are compared: one held-out part of n/8, the Bayesian information
-        criterion, or this many folds.
+        criterion, a test at 5 % of whether a further head adds anything (see `existence_test`), or
+        this many folds.
     warm_start : bool
         Go on from the previous fit.
     checkpoint : path or Checkpoint, optional
@@ -154,6 +159,39 @@ class DiagAttRegressor(Regression, _DiagAtt):
             raise ValueError(f"{store.path} holds words as responses: use DiagAttClassifier.")
         return lambda y: np.asarray(y, dtype=np.float64)
 
+    @by_shard
+    def predict_interval(self, X: Any, level: float = 0.9, covariates: Any = None) -> np.ndarray:
+        """Return intervals that hold new responses with probability `level`, (n_samples, 2).
+
+        They rest on residuals of samples that fits had not seen, and are wider where rows disagree
+        (`diagatt.certainty.conformal`). The default has such fits; other solvers need `calibrate`.
+
+        Parameters
+        ----------
+        X : samples
+        level : float
+        covariates : array of shape (n, q), optional
+
+        Examples
+        --------
+        >>> from diagatt import DiagAttRegressor, simulate
+        >>> data = simulate.regression(200, p=6, d=3, mu=(3,), sigma2=(4,), seed=0)
+        >>> model = DiagAttRegressor(solver="likelihood", random_state=0).fit(data.X, data.y)
+        >>> ends = model.calibrate(data.X, data.y).predict_interval(data.X, level=0.9)
+        >>> bool(((ends[:, 0] < data.y) & (data.y < ends[:, 1])).mean() > 0.85)
+        True
+        """
+        check_share(level, "level")
+        conformity = self._conformity()
+        rows, module, values, offsets = self._packed(X)
+        Z = torch.as_tensor(self._covariates(covariates, len(rows))).to(values)
+        family = self._fitted_family()[0]
+        none = values.new_zeros(len(rows))
+        part = Samples(family, values, offsets, none, none + 1, Z)
+        mean = torch.from_numpy(self._means(self._linear_predictor(X, covariates))).double()
+        spread = row_variance(module, part).cpu()
+        return interval(conformity, level, mean[:, 0], spread, family)
+
 
 class DiagAttClassifier(Classification, _DiagAtt):
     """Individualized sparse classification by diagonalized attention.
@@ -209,3 +247,32 @@ random_state, device, dtype, verbose, encoder
         self._set_classes(stored_classes(store))
         classes = self.classes_
         return lambda labels: np.searchsorted(classes, labels.astype(classes.dtype))
+
+    @by_shard
+    def predict_set(self, X: Any, level: float = 0.9, covariates: Any = None) -> list[np.ndarray]:
+        """Return sets of classes that hold the true one with probability `level`, class by class.
+
+        One array of classes per sample. The sets rest on probabilities of samples that fits had not
+        seen. The default has such fits; other solvers need `calibrate`.
+
+        Parameters
+        ----------
+        X : samples
+        level : float
+        covariates : array of shape (n, q), optional
+
+        Examples
+        --------
+        >>> from diagatt import DiagAttClassifier, simulate
+        >>> data = simulate.classification(200, p=6, d=4, seed=0)
+        >>> model = DiagAttClassifier(solver="likelihood", random_state=0).fit(data.X, data.y)
+        >>> sets = model.calibrate(data.X, data.y).predict_set(data.X, level=0.9)
+        >>> len(sets)
+        200
+        """
+        check_share(level, "level")
+        conformity = self._conformity()
+        probabilities = self._probabilities(self._linear_predictor(X, covariates))
+        cuts = class_thresholds(conformity, level, len(self.classes_))
+        best = probabilities == probabilities.max(axis=1, keepdims=True)
+        return [self.classes_[line] for line in (probabilities >= cuts) | best]

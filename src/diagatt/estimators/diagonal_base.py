@@ -14,7 +14,8 @@ from sklearn.utils import check_random_state
 from diagatt import parameters
 from diagatt.attention.coupling import COUPLINGS
 from diagatt.certainty.rows import LEAST_UNEVENNESS, warn_of_no_row
-from diagatt.estimators.diagonal_reading import DiagonalReading, check_lengths
+from diagatt.estimators.calibrated import Calibrated
+from diagatt.estimators.diagonal_reading import check_lengths
 from diagatt.estimators.members import StoredMember
 from diagatt.estimators.presets import get_preset
 from diagatt.estimators.sources import from_sources
@@ -36,6 +37,7 @@ from diagatt.solvers import (
     Uniform,
     get_solver,
 )
+from diagatt.solvers.base import with_errors
 from diagatt.solvers.criteria import unevenness
 from diagatt.solvers.heads import fit_heads, heads_to_try
 from diagatt.solvers.problem import Problem, Samples
@@ -47,7 +49,7 @@ from diagatt.stores import RowStore
 ENCODED_SAMPLES = 2000
 
 
-class _DiagAtt(DiagonalReading):
+class _DiagAtt(Calibrated):
     """Everything that regression and classification share."""
 
     rules: ClassVar[Mapping[str, Rule]] = {
@@ -61,7 +63,9 @@ class _DiagAtt(DiagonalReading):
         "score_form": parameters.one_of(*SCORE_FORMS),
         "coupling": parameters.one_of(*COUPLINGS),
         "ridge": parameters.at_least(0),
-        "selection": parameters.either(parameters.one_of("holdout", "bic"), parameters.count(2)),
+        "selection": parameters.either(
+            parameters.one_of("holdout", "bic", "test"), parameters.count(2)
+        ),
         "warm_start": parameters.boolean(),
         "checkpoint": parameters.optional(parameters.path()),
         "random_state": parameters.seed(),
@@ -165,6 +169,7 @@ class _DiagAtt(DiagonalReading):
         groups: Any = None,
         offset: Any = None,
         exposure: Any = None,
+        row_labels: Any = None,
     ) -> Self:
         """Fit to samples and their responses or classes.
 
@@ -184,15 +189,20 @@ class _DiagAtt(DiagonalReading):
             Shared covariates z whose effect is added to the predictor.
         groups : array of shape (n,), optional
             Patients, sites, scaffolds: samples of one group are held out together when ways to fit
-            are compared (``solver="auto"``).
+            are compared (``solver="auto"``), and standard errors take them as dependent.
         offset : array of shape (n,), optional
             A known part of the linear predictor.
         exposure : array of shape (n,), optional
             Years, areas or sequencing depths over which counts were collected, for families with a
             log link: an offset of their logarithms. Predictions are per unit of exposure unless
             `predict` is given one.
+        row_labels : int array of shape (n,), optional
+            The active row of each sample where it is known, from 0, and −1 elsewhere; for the
+            likelihood and the mixture solver and one head.
         """
         known = {"groups": groups, "offset": offset, "exposure": exposure}
+        if row_labels is not None:
+            known["row_labels"] = row_labels
         return self._fit(X, y, sample_weight, covariates, **known)
 
     def _problem(
@@ -204,11 +214,14 @@ class _DiagAtt(DiagonalReading):
         groups: Any = None,
         offset: Any = None,
         exposure: Any = None,
+        row_labels: Any = None,
     ) -> Problem:
         known = {"groups": groups, "offset": offset, "exposure": exposure}
         if not isinstance(X, RowStore):
-            return super()._problem(X, y, sample_weight, covariates, **known)
-        check_given(X, y=y, sample_weight=sample_weight, covariates=covariates, **known)
+            self._check_row_labels(row_labels)
+            return super()._problem(X, y, sample_weight, covariates, **known, row_labels=row_labels)
+        given = {"sample_weight": sample_weight, "covariates": covariates, "row_labels": row_labels}
+        check_given(X, y=y, **given, **known)
         encode = self._stored_encoder(X)
         if is_small(X):
             whole = X.take(np.arange(len(X)))
@@ -234,6 +247,17 @@ class _DiagAtt(DiagonalReading):
             return replace(part, values=values.to(part.values))
 
         return problem.changed(change)
+
+    def _check_row_labels(self, row_labels: Any) -> None:
+        """Refuse labels where they cannot be used."""
+        if row_labels is None:
+            return
+        if not get_solver(self.solver).takes_row_labels:
+            raise ValueError(
+                "row_labels are for solver='likelihood' and solver='mixture': set one of them."
+            )
+        if self.n_heads != 1:
+            raise ValueError("row_labels are for one head: set n_heads=1.")
 
     def _stored_encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
         """Return the function that turns stored responses into numbers."""
@@ -303,8 +327,10 @@ class _DiagAtt(DiagonalReading):
             return fit_with_shape(once, part, model, solver, start if goes_on else None)
 
         fitted, n_heads, criteria = fit_heads(
-            self.n_heads, model, problem, fit, self.selection, seed
+            self.n_heads, model, problem, fit, self.selection, seed, solver
         )
+        if not fitted.errors_note:
+            fitted = with_errors(fitted, problem, replace(model, n_heads=n_heads))
         self._keep(fitted, n_heads, criteria, problem)
 
     def _keep(self, fitted: Fitted, n_heads: int, criteria: list[dict], problem: Problem) -> None:
@@ -331,14 +357,19 @@ class _DiagAtt(DiagonalReading):
         self.solver_ = "glm" if is_glm else fitted.solver.name
         self.log_likelihood_ = fitted.log_likelihood
         self.criteria_ = criteria
-        self.value_se_ = None if fitted.value_se is None else fitted.value_se.cpu().numpy()
-        self.n_samples_ = problem.n_samples
+        self.value_se_ = None
+        if fitted.value_se is not None:
+            by_output = fitted.value_se.cpu().numpy().reshape(problem.n_outputs, -1)
+            self.value_se_ = _drop_single(by_output, axis=0)
+        self.errors_note_ = fitted.errors_note
+        self.n_samples_, self.n_rows_ = problem.n_samples, problem.n_rows
         self.history_ = fitted.history
         self.selection_ = fitted.report
         self.unevenness_ = [] if is_glm else unevenness(fitted.predictor, problem)
         self.has_row_of_interest_ = fitted.finds_rows
         if not is_glm and fitted.finds_rows is None:
             self.has_row_of_interest_ = max(self.unevenness_) >= LEAST_UNEVENNESS
+        self._keep_calibration(fitted.out_of_fold)
         self._state = fitted.state
         if self.has_row_of_interest_ is False:
             warn_of_no_row(stacklevel=7)  # the line that called fit

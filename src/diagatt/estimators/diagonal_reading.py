@@ -19,7 +19,7 @@ from diagatt.attention.blend import Blend
 from diagatt.attention.coupling import COUPLINGS, best_rows, least_rows
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.mixture import READOUTS
-from diagatt.certainty import Certainty, ContestReport, Summary
+from diagatt.certainty import ContestReport, Summary
 from diagatt.certainty.summary import coefficient
 from diagatt.encoders import RowEncoder, fit_encoder
 from diagatt.encoders.parameters import from_json as encoder_from_json
@@ -31,7 +31,7 @@ from diagatt.modelfile import ModelFileError
 from diagatt.persistence import from_document, refusal, to_document
 from diagatt.ragged import RaggedRows
 from diagatt.scores import SCORE_FORMS, get_score_form
-from diagatt.segments import map_blocks, segment_sum, weighted_pool
+from diagatt.segments import map_blocks, weighted_pool
 from diagatt.solvers.checkpoint import with_prefix
 from diagatt.stores import RowStore
 
@@ -47,6 +47,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         "n_restarts_": parameters.count(1),
         "n_covariates_": parameters.count(),
         "n_samples_": attributes.size(1),
+        "n_rows_": attributes.size(),
         "n_iter_": parameters.count(),
         "temperature_": parameters.positive(),
         "shape_": attributes.positives(),
@@ -60,6 +61,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         "has_row_of_interest_": parameters.optional(parameters.boolean()),
         "described_": attributes.text(),
         "n_encoded_": attributes.size(1),
+        "errors_note_": attributes.text(),
         "communication_": attributes.counts("processes", "reductions", "bytes", "sample_bytes"),
     }
     query_: np.ndarray  # (M·R, D, q), or W itself, (M·R, D, D)
@@ -69,6 +71,8 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
     contest_: Sequence[dict] = ()
     has_row_of_interest_: bool | None = None
     described_: str = ""
+    errors_note_: str = ""
+    n_rows_: int = 0  # of files that are older than the attribute
     shape_: np.ndarray = np.empty(0)
     further_entries: ClassVar[tuple[str, ...]] = ("members", "encoder")
     encoder: Any = None
@@ -119,7 +123,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
             "value_": (heads, *outputs, d),
             "intercept_": outputs,
             "covariate_coef_": (*outputs, q),
-            "value_se_": (heads * d + 1 + q,),
+            "value_se_": (*outputs, heads * d + 1 + q),
             "shape_": self._fitted_family()[0].shape.shape,
         }
 
@@ -277,30 +281,28 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         _, kappa, _, offsets = self._mean_attention(X)
         return best_rows(kappa, offsets, self.coupling_).cpu().numpy()
 
-    @by_shard
-    def certainty(self, X: Any) -> Certainty:
-        """Return rows of interest with their posterior and entropy, and which are ambiguous."""
-        _, kappa, _, offsets = self._mean_attention(X)
-        rows = best_rows(kappa, offsets, self.coupling_)
-        posterior = kappa[offsets[:-1, None] + rows, torch.arange(self.n_heads_)]
-        entropy = segment_sum(-torch.special.xlogy(kappa, kappa), offsets)
-        arrays = (rows, posterior, entropy, posterior < 0.5)
-        return Certainty(*(array.cpu().numpy() for array in arrays))
+    def summary(self, level: float = 0.95) -> Summary:
+        """Return coefficients with intervals, tests and criteria: what a paper reports; print it.
 
-    def summary(self) -> Summary:
-        """Return value vectors with standard errors, log-likelihood, AIC and BIC; print it.
+        Standard errors are those of the sandwich over all parameters (`diagatt.solvers.sandwich`);
+        where there are none, a line says why. ``summary().to_frame()`` has the coefficients as a
+        data frame, `to_latex` and `to_html` as tables.
 
-        Standard errors come from the observed information of the likelihood solver, with the
-        distributions of rows taken as known; other solvers give none.
+        Parameters
+        ----------
+        level : float
+            Level of the intervals.
         """
         check_is_fitted(self)
+        parameters.check_share(level, "level")
         names = self._encoded_names()
         numbered = [f"covariate {j}" for j in range(self.n_covariates_)]
         covariates = getattr(self, "covariate_names_in_", numbered)
         heads, outputs = self.n_restarts_ * self.n_heads_, np.size(self.intercept_)
         value = self.value_.reshape(heads, outputs, -1)
-        se = np.full(value[:, 0].size + 1 + self.n_covariates_, np.nan)
-        se = se if self.value_se_ is None else self.value_se_
+        se = np.full((outputs, value[:, 0].size + 1 + self.n_covariates_), np.nan)
+        if self.value_se_ is not None:
+            se = np.broadcast_to(np.atleast_2d(self.value_se_), se.shape)
         classes = [""] if outputs == 1 else [f" {c}" for c in self.classes_]
         lines = []
         for k, label in enumerate(classes):
@@ -309,16 +311,27 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
             shared = [np.atleast_1d(self.intercept_)[k], *np.atleast_2d(self.covariate_coef_)[k]]
             where += [(f"shared{label}", "intercept")]
             where += [(f"shared{label}", name) for name in covariates]
-            for (head, x), estimate, error in zip(where, [*estimates, *shared], se, strict=True):
-                lines.append(coefficient(head, x, float(estimate), float(error)))
-        facts = {
-            "samples": self.n_samples_,
+            for (head, x), estimate, error in zip(where, [*estimates, *shared], se[k], strict=True):
+                lines.append(coefficient(head, x, float(estimate), float(error), level))
+        facts: dict[str, Any] = {"samples": self.n_samples_}
+        if self.n_rows_:
+            facts["rows"] = self.n_rows_
+        facts |= {
             "family": self._fitted_family()[0].label,
             "solver": self.solver_,
             **self._blend_facts(),
+            **self._out_of_fold_facts(),
             "attention (0 uniform, 1 one row)": ", ".join(f"{u:.3f}" for u in self.unevenness_),
         }
-        return Summary(type(self).__name__, facts, lines, self.criteria_)
+        if self.errors_note_:
+            facts["standard errors"] = self.errors_note_
+        joint = self.log_likelihood_ is not None
+        facts["log-likelihood of"] = "rows and responses" if joint else "responses"
+        return Summary(type(self).__name__, facts, lines, self.criteria_, level)
+
+    def _out_of_fold_facts(self) -> dict[str, Any]:
+        """Say what predictions out of fold tell, if there are any."""
+        return {}
 
     def _blend_facts(self) -> dict[str, Any]:
         """Say which of several members the coefficients are about."""
@@ -330,7 +343,6 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
             facts["weight of it in the blend"] = (
                 f"{sum(weights):.2f} of {len(self.members_)} members"
             )
-        facts["row of interest (out of fold)"] = "found" if self.has_row_of_interest_ else "none"
         return facts
 
     @property

@@ -22,6 +22,8 @@ __all__ = ["by_shard", "check_given", "counted_samples", "is_small", "stored_cla
 
 # Entries (rows times features) up to which a store is read into memory and fitted there.
 READ_WHOLE = 1_000_000
+# Arguments that each shard has its own of.
+_PER_SAMPLE = ("self", "X", "covariates")
 
 
 def by_shard(method: Callable) -> Callable:
@@ -36,12 +38,14 @@ def by_shard(method: Callable) -> Callable:
     def answer(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(X, RowStore):
             return method(self, X, *args, **kwargs)
-        if any(given is not None for given in (*args, *kwargs.values())):
+        given = signature(method).bind(self, X, *args, **kwargs).arguments
+        if given.get("covariates") is not None:
             raise ValueError("covariates must not be passed with a RowStore: it contains its own.")
+        further = {name: value for name, value in given.items() if name not in _PER_SAMPLE}
         answers = []
         for part in X.parts():
-            beside = (part.named_covariates,) if takes_covariates else ()
-            answers.append(method(self, part.X, *beside))
+            beside = {"covariates": part.named_covariates} if takes_covariates else {}
+            answers.append(method(self, part.X, **beside, **further))
         return _joined(answers)
 
     return answer
@@ -54,7 +58,9 @@ def _joined(answers: list) -> Any:
         return [one for answer in answers for one in answer]
     if isinstance(first, Certainty):
         columns = [[getattr(a, f.name) for a in answers] for f in fields(first)]
-        return Certainty(*(np.concatenate(column) for column in columns))
+        return Certainty(*map(_joined, columns))
+    if first is None or isinstance(first, float):  # the same for all
+        return first
     return np.concatenate(answers)
 
 

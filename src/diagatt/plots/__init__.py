@@ -8,7 +8,14 @@
 """
 
 from diagatt.plots.attention import attention, heads, scores, top_rows
-from diagatt.plots.fit import calibration, coefficients, contest, history, observed_predicted
+from diagatt.plots.fit import (
+    calibration,
+    coefficients,
+    contest,
+    history,
+    observed_predicted,
+    row_reliability,
+)
 from diagatt.plots.patches import patches
 from diagatt.plots.slide import slide
 from diagatt.plots.survival import baseline_hazard, survival_by_risk
@@ -24,6 +31,7 @@ __all__ = [
     "history",
     "observed_predicted",
     "patches",
+    "row_reliability",
     "scores",
     "slide",
     "survival_by_risk",

@@ -221,3 +221,34 @@ def calibration(
     ax.set_title(f"calibration error {error:.3f}", fontsize=10)
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
     return tidy(ax, xlabel="predicted probability", ylabel="share that happened")
+
+
+def row_reliability(
+    certainty: Any, row_labels: Any, *, n_bins: int = 10, ax: Axes | None = None
+) -> Axes:
+    """Draw how often located rows are the active ones against how sure the model was of them.
+
+    On the line, weights are posteriors; below it, they are too sure of themselves.
+
+    Parameters
+    ----------
+    certainty : Certainty
+        Such as ``model.certainty(X)``.
+    row_labels : int array of shape (n,) or (n, n_heads)
+        The active rows.
+    n_bins : int
+    ax : matplotlib Axes, optional
+
+    Examples
+    --------
+    >>> from diagatt.certainty import Certainty
+    >>> one = np.ones((4, 1))
+    >>> found = Certainty(0 * one.astype(int), 0.5 * one, one, one < 0, [])
+    >>> row_reliability(found, [0, 0, 1, 1], n_bins=1).get_title()
+    'calibration error 0.000'
+    """
+    located = np.asarray(certainty.rows)
+    labels = np.asarray(row_labels).reshape(located.shape)
+    hit, weight = (located == labels).ravel(), np.clip(certainty.posterior, 0, 1).ravel()
+    ax = calibration(hit, weight, n_bins=n_bins, ax=ax)
+    return tidy(ax, xlabel="weight of the located row", ylabel="share that is active")

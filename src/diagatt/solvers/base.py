@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import torch
@@ -18,7 +18,15 @@ from diagatt.parameters import Rule
 from diagatt.persistence import register_part
 from diagatt.scores import SCORE_FORMS, ScoreForm
 from diagatt.solvers.checkpoint import Checkpoint
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.out_of_fold import OutOfFold
+from diagatt.solvers.problem import Problem, Samples
+from diagatt.solvers.sandwich import Errors
+
+# What is said of errors that take the distributions of rows as known.
+OBSERVED = "observed information, with the distributions of rows taken as known"
+
+# Products of features of stored rows up to which standard errors read them into memory.
+MOST_LOADED = 8_000_000
 
 SOLVERS: dict[str, type[Solver]] = {}
 
@@ -94,7 +102,9 @@ class Fitted:
     dispersion : float, optional
         φ̂, if the solver estimated it.
     value_covariance : tensor, optional
-        Covariance of the estimates of (V, b, γ).
+        Covariance of the estimates of (V, b, γ), output by output.
+    errors_note : str
+        How that covariance was found, or why there is none.
     report : list of dicts
         What was compared on the way: contestants, starts.
     contest : list of dicts
@@ -104,8 +114,10 @@ class Fitted:
     blend : Blend, optional
         Several fits that predict together; `module` is then the one whose coefficients are
         reported, in the original features.
+    out_of_fold : OutOfFold, optional
+        Fits that have not seen the samples, if the solver made any.
     finds_rows : bool, optional
-        Whether attention beats uniform attention out of fold, if that was asked.
+        Whether rows say more than their mean out of fold, if that was asked.
     state : object
         What this solver accepts to go on from, beside the module.
     """
@@ -117,11 +129,13 @@ class Fitted:
     log_likelihood: float | None = None
     dispersion: float | None = None
     value_covariance: Tensor | None = None
+    errors_note: str = ""
     report: list[dict[str, Any]] = field(default_factory=list)
     state: Any = None
     contest: list[dict[str, Any]] = field(default_factory=list)
     described: str = ""
     blend: Blend | None = None
+    out_of_fold: OutOfFold | None = None
     finds_rows: bool | None = None
     family: Family | None = None
 
@@ -147,6 +161,8 @@ class Solver(BaseEstimator):
     rules: ClassVar[Mapping[str, Rule]] = {}
     #: Whether it looks for rows at all.
     attends: ClassVar[bool] = True
+    #: Whether it can be told which rows are active.
+    takes_row_labels: ClassVar[bool] = False
     #: Whether the response decides about scores, so that a criterion must count them.
     scores_see_response: ClassVar[bool] = True
     #: Whether it takes rows as Gaussian and one of them as active, though it reports attention.
@@ -196,6 +212,13 @@ class Solver(BaseEstimator):
         """
         raise NotImplementedError
 
+    def errors(self, fitted: Fitted, samples: Samples, model: Model) -> Errors:
+        """Return the covariance of values, intercept and covariate effects, or why there is none.
+
+        `diagatt.solvers.sandwich` has it for everything that minimizes an `Objective`.
+        """
+        return Errors(None, f"no standard errors: the {self.name} solver has none.")
+
     def n_response_parameters(self, module: DiagonalAttention) -> int:
         """Return how many parameters were fitted to the response.
 
@@ -206,6 +229,30 @@ class Solver(BaseEstimator):
             D = module.score_form.side(module.n_features)
             count += module.n_heads * D * (D + 1) // 2  # only the symmetric part of W counts
         return count
+
+
+def with_errors(fitted: Fitted, problem: Problem, model: Model) -> Fitted:
+    """Return the fit with standard errors, or with a note why it has none."""
+    samples = loaded(problem)
+    if samples is None:
+        if fitted.value_covariance is not None:
+            return replace(fitted, errors_note=OBSERVED)
+        return replace(fitted, errors_note="no standard errors: too many samples for memory.")
+    try:
+        found = fitted.solver.errors(fitted, samples, model)
+    except (ArithmeticError, torch.linalg.LinAlgError) as error:  # type: ignore[attr-defined]
+        found = Errors(None, f"no standard errors: {error}")
+    return replace(fitted, value_covariance=found.covariance, errors_note=found.note)
+
+
+def loaded(problem: Problem) -> Samples | None:
+    """Return all samples in memory, of a store only if they and their products are few."""
+    if problem.in_memory is not None:
+        return problem.in_memory
+    entries = problem.n_rows * problem.n_features * (problem.n_features + 3)
+    if entries > MOST_LOADED or problem.n_samples > problem.most_in_memory:
+        return None
+    return problem.load(torch.arange(problem.n_samples, device=problem.device))
 
 
 def get_solver(solver: str | Solver) -> Solver:

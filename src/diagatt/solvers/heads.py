@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
 
 from diagatt.selection import select
-from diagatt.solvers.base import Fitted, Model
+from diagatt.solvers.base import Fitted, Model, Solver
 from diagatt.solvers.criteria import information_criteria, response_bic
+from diagatt.solvers.crossfit import head_test
 from diagatt.solvers.gradient.train import risk
 from diagatt.solvers.problem import Problem
 
@@ -36,6 +38,7 @@ def fit_heads(
     fit: Fit,
     selection: str | int,
     seed: int,
+    solver: Solver | None = None,
 ) -> tuple[Fitted, int, list[dict[str, Any]]]:
     """Fit with the asked count of heads, or with the count that `selection` chooses.
 
@@ -49,6 +52,9 @@ def fit_heads(
     models = [replace(model, n_heads=R) for R in heads_to_try(n_heads, model, problem)]
     if len(models) == 1 and n_heads != "auto":
         return _with_criteria(fit(problem, models[0], True), models[0], problem)
+    if selection == "test":
+        chosen = _tested(models, problem, solver, seed)
+        return _with_criteria(fit(problem, chosen, True), chosen, problem)
     if selection == "bic":
         fits = [_with_criteria(fit(problem, tried, False), tried, problem) for tried in models]
         prices = [criteria[0]["bic"] for _, _, criteria in fits]
@@ -67,6 +73,21 @@ def fit_heads(
     fitted, R, criteria = _with_criteria(fit(problem, chosen, True), chosen, problem)
     losses = [{"n_heads": line.pop("candidate").n_heads, **line} for line in report]
     return replace(fitted, report=losses + fitted.report), R, criteria
+
+
+def _tested(models: list[Model], problem: Problem, solver: Solver | None, seed: int) -> Model:
+    """Return the first model whose next count of heads adds nothing, tested at 5 %."""
+    if solver is None:
+        raise ValueError("selection='test' needs a solver that can be held out.")
+    for less, more in pairwise(models):
+        if more.n_heads != less.n_heads + 1:
+            raise ValueError(
+                "selection='test' compares counts of heads that follow each other, such as "
+                "n_heads=[1, 2, 3]."
+            )
+        if not head_test(solver, problem, more, seed).is_found:
+            return less
+    return models[-1]
 
 
 def _with_criteria(

@@ -114,6 +114,8 @@ class Samples:
         A known part of the predictor: what users give, and what earlier heads contribute.
     groups : tensor (n,), optional
         Codes of groups; samples of one group are held out together.
+    log_known : tensor (N,), optional
+        0 for rows that may be active; very negative for rows that are known not to be.
     """
 
     family: Family
@@ -126,6 +128,7 @@ class Samples:
     log_free: Tensor | None = None
     offset: Tensor | None = None
     groups: Tensor | None = None
+    log_known: Tensor | None = None
 
     @property
     def n_samples(self) -> int:
@@ -219,6 +222,7 @@ class Samples:
             log_free=None if self.log_free is None else self.log_free[rows],
             offset=None if self.offset is None else self.offset[samples],
             groups=None if self.groups is None else self.groups[samples],
+            log_known=None if self.log_known is None else self.log_known[rows],
         )
 
     load = take
@@ -235,6 +239,7 @@ class Samples:
             log_free=None if self.log_free is None else self.log_free[rows],
             offset=None if self.offset is None else self.offset[samples],
             groups=None if self.groups is None else self.groups[samples],
+            log_known=None if self.log_known is None else self.log_known[rows],
         )
 
     def sample(self, most: int, generator: np.random.Generator) -> Samples:
@@ -253,7 +258,9 @@ class Samples:
         keep = chance >= share  # (N,)
         keep[best[row_positions(self.offsets) < least]] = True
         lengths = segment_sum(keep[:, None].to(torch.float64), self.offsets)[:, 0].long()
-        return replace(self, values=self.values[keep], offsets=offsets_from(lengths))
+        known = None if self.log_known is None else self.log_known[keep]
+        offsets = offsets_from(lengths)
+        return replace(self, values=self.values[keep], offsets=offsets, log_known=known)
 
     def changed(self, change: Callable[[Samples], Samples]) -> Samples:
         """Return the changed samples."""

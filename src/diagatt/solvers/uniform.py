@@ -8,7 +8,8 @@ from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.solvers.base import Fitted, Model, Solver
 from diagatt.solvers.checkpoint import Checkpoint
 from diagatt.solvers.gradient.train import start_at_pooled
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.problem import Problem, Samples
+from diagatt.solvers.sandwich import Errors, Objective, sandwich_errors
 
 
 class Uniform(Solver):
@@ -42,3 +43,10 @@ class Uniform(Solver):
         module = DiagonalAttention.with_parameters(W, None, V, b, gamma, **how)
         start_at_pooled(module, problem, model.ridge, R)
         return Fitted(module, self, [[]])
+
+    def errors(self, fitted: Fitted, samples: Samples, model: Model) -> Errors:
+        """Return the sandwich of the GLM."""
+        if model.n_heads > 1:
+            return Errors(None, "no standard errors: without attention, heads are copies.")
+        ridge = Objective(lambda module, _: module.penalty(model.ridge, 0.0), scores="none")
+        return sandwich_errors(fitted.module, samples, None, ridge)

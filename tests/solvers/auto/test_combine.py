@@ -67,7 +67,7 @@ def test_a_perfect_group_has_all_the_weight():
     verdict = judge(contest, both)
     assert (verdict.weights, verdict.votes) == ([0.0, 1.0], [0.0, 1.0])
     assert verdict.t_statistic > 2
-    assert verdict.finds_rows
+    assert verdict.existence.statistic > 0
     both = [entry(contest, "uniform", good, 0), entry(contest, "mixture", bad, -2)]
     verdict = judge(contest, both)
     assert (verdict.weights, verdict.votes) == ([1.0, 0.0], [0.0, 1.0])

@@ -11,9 +11,9 @@ from diagatt.families import get_family
 from diagatt.solvers.auto import many
 from diagatt.solvers.auto.contest import Contest, Entry
 from diagatt.solvers.auto.contestants import Contestant, likelihood_contestant
-from diagatt.solvers.auto.folds import content_folds
 from diagatt.solvers.auto.many import LEAST_RIDGE, ManyFits, Penalties, SharedRows
 from diagatt.solvers.base import Model
+from diagatt.solvers.folds import content_folds
 from diagatt.solvers.likelihood import Likelihood
 from diagatt.solvers.uniform import Uniform
 from tests.solvers.auto.samples import problem

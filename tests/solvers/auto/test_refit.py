@@ -11,10 +11,11 @@ from diagatt.families import get_family
 from diagatt.solvers.auto.combine import Verdict
 from diagatt.solvers.auto.contest import Contest
 from diagatt.solvers.auto.contestants import Contestant, likelihood_contestant
-from diagatt.solvers.auto.folds import content_folds
 from diagatt.solvers.auto.many import ManyFits, Penalties, SharedRows
 from diagatt.solvers.auto.refit import _reported, refit
 from diagatt.solvers.base import Model
+from diagatt.solvers.existence import Existence
+from diagatt.solvers.folds import content_folds
 from diagatt.solvers.likelihood import Likelihood
 from tests.solvers.auto.samples import problem
 
@@ -35,7 +36,7 @@ def contest_of(samples, contestants):
 
 def refitted(samples, contestants, weights, votes, whole=None):
     contest = contest_of(samples, contestants)
-    verdict = Verdict(weights, votes, 3.0)
+    verdict = Verdict(weights, votes, 3.0, Existence(3.0, 0.001, 100, 5))
     return refit(contest, verdict, samples if whole is None else whole, Model(), seed=0), contest
 
 

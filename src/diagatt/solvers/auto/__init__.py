@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 
+from diagatt.attention.blend import Blend
 from diagatt.parameters import Rule, count, one_of, optional
 from diagatt.progress import progress_bar
 from diagatt.rowmaps import MOST_DIMENSIONS, distinct_maps
@@ -25,14 +26,15 @@ from diagatt.solvers.auto.contestants import (
     uniform_contestants,
     wide_contestants,
 )
-from diagatt.solvers.auto.folds import content_folds
 from diagatt.solvers.auto.many import score_width
-from diagatt.solvers.auto.refit import refit
+from diagatt.solvers.auto.refit import fold_members, refit
 from diagatt.solvers.auto.report import report_lines
 from diagatt.solvers.auto.units import ResponseUnits
 from diagatt.solvers.base import Fitted, Model, Solver, agreed
 from diagatt.solvers.checkpoint import Checkpoint
+from diagatt.solvers.folds import content_folds
 from diagatt.solvers.glm import OVERFLOW, DivergedError
+from diagatt.solvers.out_of_fold import OutOfFold
 from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.uniform import Uniform
 
@@ -131,12 +133,44 @@ class Auto(Solver):
             contest = Contest(part, folds, model, seed, _dtype(part), advance)
             self._run(contest)
         verdict = self._verdict(contest, problem)
+        unseen = self._unseen(contest, verdict, _contest_part(problem, seed), units)
         lines = report_lines(contest, verdict, units)
         logger.info("contest: %s", lines)
         fitted = refit(
             contest, verdict, scaled, model, seed=seed, checkpoint=checkpoint, verbose=verbose
         )
-        return replace(units.undone(fitted, problem.total_weight), contest=lines)
+        fitted = units.undone(fitted, problem.total_weight)
+        return replace(fitted, contest=lines, out_of_fold=unseen)
+
+    def out_of_fold(self, problem: Problem, model: Model, *, seed: int) -> OutOfFold:
+        """Hold the contest alone: what it says of samples out of fold, without a final fit."""
+        units = ResponseUnits.of(problem)
+        part = _contest_part(units.scaled(problem), seed)
+        groups = None if part.groups is None else part.groups.cpu().numpy()
+        folds = content_folds(part, self.folds, seed, groups)
+        if int(folds.max()) == 0:
+            raise ValueError("all samples are copies of one, or one group: nothing is held out.")
+        contest = Contest(part, folds, model, seed, _dtype(part))
+        self._run(contest)
+        verdict = self._verdict(contest, problem)
+        found = self._unseen(contest, verdict, _contest_part(problem, seed), units)
+        if found is None:
+            raise ValueError("no contestant attends to rows: there is nothing to test.")
+        return found
+
+    def _unseen(
+        self, contest: Contest, verdict: Verdict, samples: Samples, units: ResponseUnits
+    ) -> OutOfFold | None:
+        """Return the blend of every fold's fits, in the units of y."""
+        if verdict.existence is None:
+            return None
+        blends = []
+        for fold in range(contest.n_folds):
+            members = fold_members(contest, verdict, fold)
+            for member in members:
+                units.undo(member.attention)
+            blends.append(Blend(members, samples.family))
+        return OutOfFold(samples, contest.folds, list(blends), verdict.existence)
 
     def _run(self, contest: Contest) -> None:
         """Enter the contestants: first those without attention, which say what samples need."""

@@ -15,19 +15,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from scipy.stats import norm
-from scipy.stats import t as student
 from torch import Tensor
 
 from diagatt.attention.blend import LEAST_PROBABILITY
 from diagatt.solvers.auto.contest import Contest, Entry
+from diagatt.solvers.auto.witnesses import contest_existence
+from diagatt.solvers.existence import Existence
 
 # Temperatures t of the two groups, steps of α, and the least weight of a member.
 ATTENTION_TEMPERATURE, UNIFORM_TEMPERATURE = 4.0, 2.0
 ALPHA_STEPS, LEAST_WEIGHT = 20, 0.02
-# How surely attention must beat no attention out of fold to speak of rows: two standard errors of
-# many samples, more of few (Student's t).
-CONVINCING = float(norm.cdf(2.0))
 
 
 @dataclass(frozen=True)
@@ -42,19 +39,19 @@ class Verdict:
         Of the entries in the attention.
     t_statistic : float
         Gain of the group with attention over the group without, in standard errors.
-    n_samples : float
-        Weight of the samples that it rests on.
+    existence : Existence, optional
+        Test of any row of interest.
     """
 
     weights: list[float]
     votes: list[float]
     t_statistic: float
-    n_samples: float = math.inf
+    existence: Existence | None = None
 
     @property
     def finds_rows(self) -> bool:
-        """Whether attention beats uniform attention out of fold."""
-        return self.t_statistic > float(student.ppf(CONVINCING, max(self.n_samples - 1, 1.0)))
+        """Whether rows say more than their mean, out of fold."""
+        return self.existence is not None and self.existence.is_found
 
 
 def judge(contest: Contest, entries: Sequence[Entry]) -> Verdict:
@@ -78,7 +75,7 @@ def judge(contest: Contest, entries: Sequence[Entry]) -> Verdict:
         share if entry.contestant.attends else 0.0
         for share, entry in zip(_shares(contest, entries, "log_score"), entries, strict=True)
     ]
-    return Verdict(_trimmed(weights), _trimmed(votes), t, contest.samples.total_weight)
+    return Verdict(_trimmed(weights), _trimmed(votes), t, contest_existence(contest, entries))
 
 
 def _density_gaps(contest: Contest, entries: Sequence[Entry]) -> list[float]:

@@ -57,6 +57,13 @@ class Entry:
     seconds: float = 0.0
     is_alive: bool = True
     has_density: bool = False  # of its own: the mixture over rows
+    is_broken: bool = False
+    fits: dict[int, Fitted] = field(default_factory=dict)  # by fold
+
+    @property
+    def runs(self) -> bool:
+        """Whether it is still fitted: it competes, or the test of any row of interest needs it."""
+        return self.is_alive or (self.contestant.is_witness and not self.is_broken)
 
 
 @dataclass
@@ -179,16 +186,16 @@ class Contest:
     def _give_up(self, batch: list[Entry], error: Exception) -> None:
         """Drop a batch that broke down; if nobody else is left, that is the answer."""
         for entry in batch:
-            entry.is_alive = False
+            entry.is_alive, entry.is_broken = False, True
         if not any(entry.is_alive for entry in self.entries):
             raise error
 
     def _batches(self, entries: Sequence[Entry]) -> list[list[Entry]]:
-        """Return alive entries by what can be fitted together."""
+        """Return entries that run by what can be fitted together."""
         batches: dict[Any, list[Entry]] = {}
         for entry in entries:
             c = entry.contestant
-            if entry.is_alive:
+            if entry.runs:
                 batches.setdefault(batch_key(c) if c.is_batched else id(entry), []).append(entry)
         return list(batches.values())
 
@@ -204,6 +211,7 @@ class Contest:
         parts = {f: prepared.samples.take(samples) for f, samples in held_out.items()}
         for (entry, fold), fitted in zip(pairs, fits, strict=True):
             part = parts[fold]
+            entry.fits[fold] = fitted
             with torch.no_grad():
                 given = (part.values, part.offsets, part.covariates)
                 z = fitted.module.predictor(*given, part.offset)

@@ -53,6 +53,13 @@ class Contestant:
         return SHAPES.get(self.rows, "affine") == "affine"
 
     @property
+    def is_witness(self) -> bool:
+        """Whether it takes part in the test of any row of interest, however far behind it is."""
+        if self.penalties is None or self.features or self.rows != "unit":
+            return False
+        return (self.readout, *self.penalties[:2]) in _WITNESSES
+
+    @property
     def is_batched(self) -> bool:
         """Whether it is fitted together with others."""
         return self.solver is None
@@ -101,6 +108,11 @@ _UNIFORM: dict[str, tuple[float, ...]] = {"affine": (0.1, 1, 10, 100, 1000), "be
 SHAPES = {"common": "affine", "unit": "affine", "ranks": "bent", "squares": "bent"}
 # Features of whole samples that the fits without attention try beside the mean row.
 SAMPLE_FEATURES = (("size",), ("size", "sum"), ("max",), ("size", "sum", "max"))
+
+
+# Those whose predictions out of fold decide whether there is any row of interest. They are named
+# beforehand: a test by whoever did best out of fold would find rows in noise.
+_WITNESSES = {("pooled", 10, 5), ("pooled", 100, 50), ("mixture", 10, 0.5), ("mixture", 100, 5)}
 
 
 def uniform_contestants(rows: str, features: tuple[str, ...] = ()) -> list[Contestant]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from diagatt.attention.blend import Blend, Member
+from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.pullback import pulled_back, pulled_back_covariance
 from diagatt.rowmaps import AffineMap
 from diagatt.solvers.auto.combine import Verdict
@@ -22,9 +24,11 @@ from diagatt.solvers.auto.contest import (
     fit_alone,
     fit_contestants,
 )
+from diagatt.solvers.auto.contestants import LINEAR, Contestant
 from diagatt.solvers.auto.many import score_width
-from diagatt.solvers.base import Fitted, Model
+from diagatt.solvers.base import Fitted, Model, loaded, with_errors
 from diagatt.solvers.problem import Problem, Samples
+from diagatt.solvers.sandwich import Objective, sandwich_errors
 
 # Rows times score features up to which a batched fit goes through all samples at every step.
 MOST_ENTRIES = 1_000_000_000
@@ -53,7 +57,10 @@ def refit(contest: Contest, verdict: Verdict, problem: Problem, model: Model, **
         for weight, vote in [(verdict.weights[k], verdict.votes[k])]
         if weight > 0 or vote > 0
     ]
-    told = _told(fits[entries.index(single)], contest.preparation.of(single.contestant), problem)
+    prepared = contest.preparation.of(single.contestant)
+    whole = problem.changed(prepared.apply)
+    described = _with_errors(fits[entries.index(single)], single.contestant, whole, model)
+    told = _told(described, prepared, problem)
     for module in (told.module, *(member.attention for member in members)):
         module.to(problem.dtype)  # the maps stay in float64
     return replace(
@@ -62,6 +69,20 @@ def refit(contest: Contest, verdict: Verdict, problem: Problem, model: Model, **
         described=single.contestant.label,
         finds_rows=verdict.finds_rows,
     )
+
+
+def fold_members(contest: Contest, verdict: Verdict, fold: int) -> list[Member]:
+    """Return the members of the blend as they were fitted without a fold.
+
+    Modules are copies: what is done to them does not change the contest's.
+    """
+    found = []
+    for entry, weight, vote in zip(contest.entries, verdict.weights, verdict.votes, strict=True):
+        if weight > 0 or vote > 0:
+            prepared = contest.preparation.of(entry.contestant)
+            module = deepcopy(entry.fits[fold].module)
+            found.append(Member(module, prepared.rows, prepared.features, weight, vote))
+    return found
 
 
 def _reported(contest: Contest) -> Entry:
@@ -78,6 +99,27 @@ def _reported(contest: Contest) -> Entry:
     return max(told, key=lambda entry: float(entry.log_score.nanmean()))
 
 
+def _with_errors(fitted: Fitted, contestant: Contestant, problem: Problem, model: Model) -> Fitted:
+    """Return the fit with standard errors of its own objective, in mapped rows."""
+    penalties, samples = contestant.penalties, loaded(problem)
+    if penalties is None or samples is None:
+        return with_errors(fitted, problem, model)
+
+    def penalty(module: DiagonalAttention, _: Tensor) -> Tensor:
+        quadratic = 0.0 if scores == "linear" else penalties.quadratic
+        return module.penalty(penalties.value * model.ridge, quadratic, penalties.linear)
+
+    scores = "linear" if penalties.quadratic == LINEAR else "all"
+    objective = Objective(penalty, scores)
+    if not contestant.attends:
+        ridge = penalties.value * model.ridge
+        objective = Objective(lambda module, _: module.penalty(ridge, 0.0), "none")
+    mixes = fitted.module.readout == "mixture" and samples.family.has_dispersion
+    phi = fitted.dispersion if mixes else None
+    found = sandwich_errors(fitted.module, samples, phi, objective)
+    return replace(fitted, value_covariance=found.covariance, errors_note=found.note)
+
+
 def _told(fitted: Fitted, prepared: Prepared, problem: Problem) -> Fitted:
     """Return the fit in the original features."""
     affine = prepared.rows.affine()
@@ -85,7 +127,8 @@ def _told(fitted: Fitted, prepared: Prepared, problem: Problem) -> Fitted:
         raise ValueError(f"{prepared.rows.name} rows have no coefficients of original features.")
     covariance, log_likelihood = fitted.value_covariance, fitted.log_likelihood
     if covariance is not None:
-        covariance = pulled_back_covariance(covariance, affine, fitted.module.n_heads)
+        counts = (fitted.module.n_heads, problem.n_outputs)
+        covariance = pulled_back_covariance(covariance, affine, *counts)
     if log_likelihood is not None:
         log_likelihood = _of_original_rows(log_likelihood, affine, problem)
     return replace(

@@ -49,7 +49,7 @@ class ResponseUnits:
             log_likelihood -= total_weight * math.log(self.scale)
         members = [] if fitted.blend is None else fitted.blend.members_list
         for attention in (fitted.module, *(member.attention for member in members)):
-            self._undo(attention)
+            self.undo(attention)
         return replace(
             fitted,
             dispersion=None if phi is None else phi * self.scale**2,
@@ -58,7 +58,8 @@ class ResponseUnits:
         )
 
     @torch.no_grad()
-    def _undo(self, attention: DiagonalAttention) -> None:
+    def undo(self, attention: DiagonalAttention) -> None:
+        """Change a module in place so that it predicts y."""
         for effect in attention.effects():
             effect.mul_(self.scale)
         attention.intercept.add_(self.mean)

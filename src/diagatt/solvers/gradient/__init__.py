@@ -18,7 +18,8 @@ from diagatt.solvers.gradient.adam import train as train_module  # `gradient.tra
 from diagatt.solvers.gradient.restarts import average
 from diagatt.solvers.gradient.train import OPTIMIZERS, Training, start_at_pooled
 from diagatt.solvers.likelihood import Likelihood
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.problem import Problem, Samples
+from diagatt.solvers.sandwich import Errors, Objective, sandwich_errors
 
 __all__ = ["Gradient", "Refined"]
 
@@ -195,6 +196,12 @@ class Gradient(Solver):
             modules.append(module)
         return Fitted(average(modules, problem), self, history, n_restarts=len(modules))
 
+    def errors(self, fitted: Fitted, samples: Samples, model: Model) -> Errors:
+        """Return the sandwich of the penalized risk; none if training stopped short of it."""
+        how = self._training(model)
+        whole = Objective(lambda module, _: how.penalty(module, samples) * samples.total_weight)
+        return sandwich_errors(fitted.module, samples, None, whole)
+
     def _module(self, problem: Problem, model: Model) -> DiagonalAttention:
         names = ("parameterization", "rank", "temperature", "value_bound", "score_bound")
         return model.module(problem, **{name: getattr(self, name) for name in names})
@@ -267,3 +274,7 @@ class Refined(Solver):
         then = self._steps()[1].fit(problem, model, seed=seed, start=fitted, verbose=verbose)
         history = [*fitted.history, *then.history]
         return replace(then, solver=self, history=history, report=fitted.report, state=fitted.state)
+
+    def errors(self, fitted: Fitted, samples: Samples, model: Model) -> Errors:
+        """Return those of the gradient steps; none if they stopped short of a minimum."""
+        return self._steps()[1].errors(fitted, samples, model)

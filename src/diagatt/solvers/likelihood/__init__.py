@@ -11,7 +11,7 @@ import torch
 
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.parameters import Rule, at_least, count, one_of, optional, share
-from diagatt.solvers.base import Fitted, Model, Solver, agreed
+from diagatt.solvers.base import OBSERVED, Fitted, Model, Solver, agreed
 from diagatt.solvers.checkpoint import Checkpoint, RunState
 from diagatt.solvers.likelihood.covariance import COVARIANCES
 from diagatt.solvers.likelihood.em import (
@@ -21,9 +21,11 @@ from diagatt.solvers.likelihood.em import (
     LatentRows,
     value_covariance,
 )
+from diagatt.solvers.likelihood.errors import latent_errors
 from diagatt.solvers.likelihood.expectation import Expectation
 from diagatt.solvers.likelihood.starts import best_start, trial_size
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.problem import Problem, Samples
+from diagatt.solvers.sandwich import Errors
 
 __all__ = ["Likelihood"]
 
@@ -59,6 +61,7 @@ class Likelihood(Solver):
     name = "likelihood"
     scores_see_response = False
     has_latent_rows = True
+    takes_row_labels = True
     rules: ClassVar[Mapping[str, Rule]] = {
         "covariance": one_of(*COVARIANCES),
         "rank": count(1),
@@ -128,6 +131,21 @@ class Likelihood(Solver):
             report=report,
             state=fit.model,
         )
+
+    def errors(self, fitted: Fitted, samples: Samples, model: Model) -> Errors:
+        """Return the sandwich over rows' distributions and the response.
+
+        Where covariances are structured, rows depend on their context, or parameters are too many,
+        distributions of rows are taken as known.
+        """
+        found = Errors(None, "")
+        if self.covariance == "full" and not model.score_form.has_context:
+            given = (model.score_form, model.is_distinct, model.ridge)
+            found = latent_errors(fitted.state, samples, *given)
+        if found.covariance is None and fitted.value_covariance is not None:
+            reason = f" ({found.note})" if found.note else ""
+            return Errors(fitted.value_covariance, OBSERVED + reason)
+        return found if found.note else Errors(None, "no standard errors: several outputs.")
 
 
 @torch.no_grad()

@@ -125,6 +125,7 @@ class PartExpectation:
             zeros(size if score_variance else 0, size if score_variance else 0),
         )
         for samples, block in self.blocks:
+            self._rows = block
             offsets = self._offsets(samples, block)
             x = problem.values[block]
             scores = self._scores(x, W, pull[samples], offsets)  # (B, R)
@@ -163,6 +164,8 @@ class PartExpectation:
         sample = sample_of_row(offsets)  # (B,)
         y, z = problem.y[samples][sample], x @ self._value[0] + self._base[samples][sample]
         total = scores if log_free is None else scores + log_free
+        if problem.log_known is not None:
+            total = total + problem.log_known[self._rows]
         if self._supervision:
             total = total + self._log_response(y, z)
         peak = segment_max(total[:, None], offsets)[:, 0]  # (b,)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
+from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.query_key import PARAMETERIZATIONS
 from diagatt.parameters import Rule, at_least, count, one_of, optional, positive
 from diagatt.solvers.base import Fitted, Model, Solver, agreed, copy_parameters
@@ -22,7 +23,8 @@ from diagatt.solvers.mixture.objective import (
     residual_dispersion,
 )
 from diagatt.solvers.mixture.starts import best_start, trial_size
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.problem import Problem, Samples
+from diagatt.solvers.sandwich import Errors, Objective, sandwich_errors
 
 __all__ = ["Mixture"]
 
@@ -68,6 +70,7 @@ class Mixture(Solver):
     """
 
     name = "mixture"
+    takes_row_labels = True
     rules: ClassVar[Mapping[str, Rule]] = {
         "parameterization": one_of(*PARAMETERIZATIONS),
         "rank": optional(count(1)),
@@ -170,6 +173,14 @@ class Mixture(Solver):
         further = train_module(module, problem, how, seed, checkpoint, described)
         steps = [line["loss"] for line in history + further]
         return self._fitted(module, [entry(k, loss) for k, loss in enumerate(steps, 1)], report)
+
+    def errors(self, fitted: Fitted, samples: Samples, model: Model) -> Errors:
+        """Return the sandwich of the penalized likelihood, the dispersion among its parameters."""
+
+        def penalty(module: DiagonalAttention, phi: torch.Tensor) -> torch.Tensor:
+            return module.penalty(model.ridge / phi, self.score_ridge, self.linear_ridge)
+
+        return sandwich_errors(fitted.module, samples, fitted.dispersion, Objective(penalty))
 
     def _fitted(
         self,

@@ -111,7 +111,8 @@ class MixtureTraining(Training):
         """Return −log Σ κ p(y | z_j, φ), (n,)."""
         assert isinstance(module, MixtureModule)
         given = (block.y, block.values, block.offsets, block.covariates)
-        return -module.attention.log_density(*given, module.phi, block.offset)
+        beside = (module.phi, block.offset, block.log_known)
+        return -module.attention.log_density(*given, *beside)
 
     def penalty(self, module: AttentionModule, problem: Problem) -> Tensor:
         """Return the penalties of values and of scores, per unit of weight."""

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from diagatt.solvers.auto.folds import content_folds
+from diagatt.solvers.folds import content_folds
 from diagatt.solvers.problem import Samples
 from tests.solvers.auto.samples import problem, repeated
 

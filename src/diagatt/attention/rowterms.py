@@ -1,0 +1,93 @@
+r"""What a fitted model says about single rows: how probable each is, and what it would predict.
+
+A sample's rows have scores ψ_j and effects ⟨v, x_j⟩; with the terms that they share, row j has the
+predictor ⟨v, x_j⟩ + b and the weight κ_j. Averaged fits are read as one: weights are averaged, and
+so are predictors.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from diagatt.attention.blend import Blend
+from diagatt.attention.coupling import attend
+from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.attention.mixture import Assignments, assignments
+
+# κ below this has the same logarithm.
+LEAST_WEIGHT = 1e-35
+
+
+class RowTerms(NamedTuple):
+    """Scores, effects and shared terms of samples."""
+
+    scores: Tensor  # (N, R), divided by the temperature
+    effects: Tensor  # (N, R, K)
+    shared: Tensor  # (n, K)
+    offsets: Tensor  # (n + 1,)
+    coupling: str
+
+    def weights(self, temperature: float = 1.0) -> Tensor:
+        """Return κ of scores divided by a temperature, (N, R)."""
+        return attend(self.scores / temperature, self.offsets, self.coupling)
+
+    def assignments(self, temperature: float = 1.0) -> Assignments:
+        """Return which rows may be active, with probabilities and predictors."""
+        scaled = self.scores / temperature
+        distinct = self.coupling == "distinct"
+        return assignments(scaled, self.effects, self.shared, self.offsets, distinct)
+
+
+@torch.no_grad()
+def row_terms(
+    module: DiagonalAttention | Blend,
+    values: Tensor,
+    offsets: Tensor,
+    covariates: Tensor | None = None,
+) -> RowTerms:
+    """Return the terms of rows under a model, in float64.
+
+    Examples
+    --------
+    >>> module = DiagonalAttention(n_features=2)
+    >>> row_terms(module, torch.ones(3, 2), torch.tensor([0, 3])).weights().shape
+    torch.Size([3, 1])
+    """
+    if isinstance(module, Blend):
+        return _of_blend(module, values, offsets, covariates)
+    scores, effects = (t.double() for t in module.rows(values, offsets))
+    shared = module.shared(offsets, covariates).double()
+    scores, M = scores / module.temperature, module.groups
+    if M > 1:  # values were divided by M
+        kappa = attend(scores, offsets, module.coupling, M)
+        parts = [*zip(kappa.chunk(M, 1), scores.chunk(M, 1), [1 / M] * M, strict=True)]
+        scores = _mean_scores(parts)
+        effects = torch.stack(effects.chunk(M, 1)).sum(dim=0)
+    return RowTerms(scores, effects, shared, offsets, module.coupling)
+
+
+def _of_blend(blend: Blend, values: Tensor, offsets: Tensor, covariates: Tensor | None) -> RowTerms:
+    parts, effects, shared = [], [], []
+    for vote, voter in zip(blend.votes, blend.voters, strict=True):
+        mapped = voter.rows(values)
+        beside = voter.features(mapped, offsets)
+        if covariates is not None:
+            beside = torch.cat([covariates.to(beside), beside], dim=1)
+        own = row_terms(voter.attention, mapped.to(values), offsets, beside.to(values))
+        parts.append((own.weights(), own.scores, vote))
+        effects.append(vote * own.effects)
+        shared.append(vote * own.shared)
+    scores = parts[0][1] if len(parts) == 1 else _mean_scores(parts)
+    total = torch.stack(effects).sum(dim=0)
+    return RowTerms(scores, total, torch.stack(shared).sum(dim=0), offsets, blend.coupling)
+
+
+def _mean_scores(parts: list[tuple[Tensor, Tensor, float]]) -> Tensor:
+    """Return scores whose softmax is the mean of weights; mean scores where heads are coupled."""
+    if parts[0][1].shape[1] == 1:
+        mean = torch.stack([share * kappa for kappa, _, share in parts]).sum(dim=0)
+        return mean.clamp(min=LEAST_WEIGHT).log()
+    return torch.stack([share * scores for _, scores, share in parts]).sum(dim=0)

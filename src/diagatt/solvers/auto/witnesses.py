@@ -1,0 +1,72 @@
+"""Whether there is any row of interest, by the fits that the contest has made out of fold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from diagatt.attention.blend import LEAST_PROBABILITY
+from diagatt.solvers.auto.contest import Contest, Entry
+from diagatt.solvers.existence import Existence, existence_test
+
+# Gap in the log score of all samples that divides the weight of an entry by e.
+TEMPERATURE = 2.0
+
+
+def contest_existence(contest: Contest, entries: Sequence[Entry]) -> Existence | None:
+    """Test whether rows say more than their mean; None if no entry attends.
+
+    The default's witnesses are averaged. Where the user named the contestants, they are weighted by
+    their scores in the other folds, as are fits without attention.
+    """
+    attending = [e for e in entries if e.contestant.attends and _is_complete(e)]
+    if not attending:
+        return None
+    witnesses = [e for e in attending if e.contestant.is_witness]
+    n = contest.samples.n_samples
+    if witnesses:
+        equal = torch.full((n, len(witnesses)), 1 / len(witnesses), dtype=torch.float64)
+        eta = _mean_predictor(contest, witnesses, equal)
+    else:
+        eta = _mean_predictor(contest, attending, _weights(contest, attending))
+    without = [e for e in entries if not e.contestant.attends and _is_complete(e)]
+    pooled = _mean_predictor(contest, without, _weights(contest, without)) if without else None
+    return existence_test(contest.samples, contest.folds, eta, pooled)
+
+
+def _is_complete(entry: Entry) -> bool:
+    return bool(torch.isfinite(entry.z).all())
+
+
+def _weights(contest: Contest, entries: Sequence[Entry]) -> Tensor:
+    """Return weights of entries for each sample, from their scores in the other folds, (n, M)."""
+    n = contest.samples.n_samples
+    weights = torch.empty(n, len(entries), dtype=torch.float64)
+    for fold in range(contest.n_folds):
+        others = contest.folds != fold
+        scores = torch.tensor([_score(contest, entry, others) for entry in entries])
+        weights[~others] = torch.softmax(scores / TEMPERATURE, dim=0).double()
+    return weights
+
+
+def _score(contest: Contest, entry: Entry, seen: Tensor) -> float:
+    """Return the log density of some samples around the entry's means."""
+    samples, family = contest.samples, contest.samples.family
+    y, w, z = (t[seen].double() for t in (samples.y, samples.weights, entry.z))
+    phi = 1.0
+    if family.has_dispersion:
+        phi = max(float((w * family.unit_dispersion(y, z)).sum() / w.sum()), 1e-12)
+    return float((w * family.log_density(y, z, phi)).sum())
+
+
+def _mean_predictor(contest: Contest, entries: Sequence[Entry], weights: Tensor) -> Tensor:
+    """Return the predictor of the weighted mean response, (n, K)."""
+    family = contest.samples.family
+    means = torch.stack([family.inverse_link(e.z.double()) for e in entries], dim=1)  # (n, M, K)
+    mean = (weights.to(means)[:, :, None] * means).sum(dim=1)
+    if family.classifies:
+        mean = mean.clamp(LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
+    z = family.link(mean)
+    return z if bool(torch.isfinite(z).all()) else mean

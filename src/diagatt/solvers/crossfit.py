@@ -1,0 +1,73 @@
+"""Cross-fitting: every sample is predicted by a fit, from a cold start, that has not seen it."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import torch
+from sklearn.exceptions import ConvergenceWarning
+
+from diagatt.solvers.auto import Auto
+from diagatt.solvers.base import Model, Solver
+from diagatt.solvers.existence import Existence, existence_test
+from diagatt.solvers.folds import content_folds
+from diagatt.solvers.gradient.train import predictors
+from diagatt.solvers.out_of_fold import OutOfFold
+from diagatt.solvers.problem import Problem
+from diagatt.solvers.uniform import Uniform
+
+# Samples at most: more make nothing surer that five fits can say.
+MOST_SAMPLES = 2000
+N_FOLDS = 5
+
+
+def head_test(solver: Solver, problem: Problem, model: Model, seed: int) -> Existence:
+    """Test whether the model's last head adds anything to one head fewer.
+
+    Both are fitted without each of five folds; the null hypothesis is that the rows of the fewer
+    heads, mean rows and covariates say all.
+    """
+    if model.n_heads == 1:
+        return cross_fit(solver, problem, model, seed).existence
+    less = replace(model, n_heads=model.n_heads - 1)
+    fits = [cross_fit(solver, problem, tried, seed) for tried in (model, less)]
+    eta, beside = (unseen.predictions() for unseen in fits)
+    return existence_test(fits[0].samples, fits[0].folds, eta, beside, explained=True)
+
+
+def cross_fit(solver: Solver, problem: Problem, model: Model, seed: int) -> OutOfFold:
+    """Fit the solver without each of five folds; the contest of `Auto` has such fits already.
+
+    Parameters
+    ----------
+    solver : Solver
+    problem : Problem
+        Of more samples than 2000, so many are drawn.
+    model : Model
+    seed : int
+    """
+    if isinstance(solver, Auto):
+        return solver.out_of_fold(problem, model, seed=seed)
+    samples = problem.sample(MOST_SAMPLES, np.random.default_rng(seed))
+    groups = None if samples.groups is None else samples.groups.cpu().numpy()
+    folds = content_folds(samples, N_FOLDS, seed, groups)
+    if int(folds.max()) == 0:
+        raise ValueError("all samples are copies of one, or one group: nothing can be held out.")
+    found, attending, pooled = [], [], []
+    place = []
+    for fold in range(int(folds.max()) + 1):
+        held_out = torch.nonzero(folds == fold)[:, 0]
+        train, part = samples.take(torch.nonzero(folds != fold)[:, 0]), samples.take(held_out)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            found.append(solver.fit(train, model, seed=seed).predictor)
+        uniform = Uniform().fit(train, model).module
+        attending.append(predictors(found[-1], part).double())
+        pooled.append(predictors(uniform, part).double())
+        place.append(held_out)
+    back = torch.cat(place).argsort()
+    eta, beside = torch.cat(attending)[back], torch.cat(pooled)[back]
+    test = existence_test(samples, folds, eta, beside)
+    return OutOfFold(samples, folds, found, test)

@@ -1,0 +1,71 @@
+"""What a paper reports: columns, names, words, and the same from a file."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from diagatt import DiagAttClassifier, DiagAttRegressor, simulate
+from diagatt.certainty.summary import Summary, coefficient
+from diagatt.solvers import Likelihood, Mixture
+
+COLUMNS = ["head", "feature", "estimate", "se", "low", "high", "p_value"]
+
+
+@pytest.fixture(scope="module")
+def model():
+    data = simulate.regression(150, p=4, d=2, mu=(3,), sigma2=(3,), seed=0, dtype=np.float64)
+    frames = [pd.DataFrame(np.asarray(x), columns=["age_1", "dose & time"]) for x in data.X]
+    Z = pd.DataFrame({"sex": np.arange(150) % 2.0})
+    model = DiagAttRegressor(solver=Likelihood(), random_state=0)
+    model.fit(frames, data.y, covariates=Z)
+    return model.calibrate(frames, data.y, covariates=Z)
+
+
+def test_the_frame_has_the_columns_and_names_of_a_paper(model):
+    frame = model.summary(level=0.9).to_frame()
+    assert list(frame.columns) == COLUMNS
+    assert list(frame["feature"]) == ["age_1", "dose & time", "intercept", "sex"]
+    np.testing.assert_allclose(frame["estimate"][:2], model.value_[0])
+    np.testing.assert_allclose(frame["se"], model.value_se_)
+    np.testing.assert_allclose(frame["high"] - frame["low"], 2 * 1.6448536 * frame["se"], rtol=1e-6)
+
+
+def test_text_html_and_latex_say_the_same(model):
+    summary = model.summary()
+    assert summary.facts["samples"] == 150
+    assert summary.facts["rows"] == 600
+    text, html, latex = str(summary), summary.to_html(), summary.to_latex()
+    assert "found (T =" in text
+    assert "temperature of row weights" in text
+    assert "sandwich" in text
+    assert "log score out of fold" in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert "dose &amp; time" in html
+    assert r"dose \& time" in latex
+    assert r"age\_1" in latex
+    assert latex.count(r"\\") == 1 + len(summary.coefficients)
+    number = f"{model.value_[0, 0]:.4g}"
+    assert all(number in form for form in (text, html, latex))
+
+
+def test_a_file_has_the_whole_summary(model, tmp_path):
+    model.save(tmp_path / "m.safetensors")
+    assert str(DiagAttRegressor.load(tmp_path / "m.safetensors").summary()) == str(model.summary())
+
+
+def test_classes_have_lines_each():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 3, 2))
+    y = np.array(["a", "b", "c"])[rng.integers(0, 3, 150)]
+    model = DiagAttClassifier(solver=Mixture(score_ridge=100.0, n_starts=1), random_state=0)
+    with pytest.warns(UserWarning, match="no row of interest"):
+        model.fit(X, y)
+    frame = model.summary().to_frame()
+    assert list(frame["head"].unique()) == [f"{x} {c}" for c in "abc" for x in ("head 0", "shared")]
+    assert model.value_se_ is None or np.isfinite(frame["se"]).all()
+
+
+def test_no_error_is_a_dash():
+    summary = Summary("t", {}, [coefficient("head 0", "x", 1.0, np.nan)], [])
+    assert "–" in str(summary)
+    assert np.isnan(summary.to_frame()["p_value"][0])

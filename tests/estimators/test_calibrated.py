@@ -1,0 +1,159 @@
+"""Intervals, class sets, row sets, discoveries and temperatures of fitted models."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from diagatt import DiagAttClassifier, DiagAttRegressor, NotAPosteriorWarning, RaggedRows, simulate
+from diagatt.solvers import Likelihood
+from tests.solvers.test_existence import shifted
+
+pytestmark = pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning")
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return simulate.regression(400, p=6, d=3, mu=(1.5,), sigma2=(2,), seed=0, dtype=np.float64)
+
+
+@pytest.fixture(scope="module")
+def regressor(drawn):
+    model = DiagAttRegressor(solver=Likelihood(), random_state=0)
+    return model.fit(drawn.X, drawn.y).calibrate(drawn.X, drawn.y)
+
+
+@pytest.fixture(scope="module")
+def new(drawn):
+    return drawn.draw(1500, seed=1)
+
+
+def test_intervals_cover_new_responses_also_where_rows_are_ambiguous(regressor, new):
+    for level in (0.5, 0.9):
+        ends = regressor.predict_interval(new.X, level)
+        inside = (ends[:, 0] <= new.y) & (new.y <= ends[:, 1])
+        assert abs(inside.mean() - level) < 4 * np.sqrt(level * (1 - level) / 400)
+    unsure = regressor.certainty(new.X).entropy[:, 0]
+    ambiguous = unsure > np.quantile(unsure, 2 / 3)
+    assert inside[ambiguous].mean() > 0.83
+    width = ends[:, 1] - ends[:, 0]
+    wide = width > np.median(width)
+    error = np.abs(new.y - regressor.predict(new.X))
+    assert error[wide].mean() > 1.2 * error[~wide].mean()  # rows that disagree predict worse
+
+
+def test_intervals_follow_the_units_of_y(drawn, new):
+    ends = []
+    for unit in (1.0, 100.0):
+        model = DiagAttRegressor(solver=Likelihood(), ridge=0.0, random_state=0)
+        model.fit(drawn.X, unit * drawn.y).calibrate(drawn.X, unit * drawn.y)
+        ends.append(model.predict_interval(new.X[:50]) / unit)
+    np.testing.assert_allclose(ends[0], ends[1], rtol=1e-3, atol=1e-3)
+
+
+def test_counts_have_no_negative_ends():
+    X, y = shifted("poisson")
+    model = DiagAttRegressor(solver=Likelihood(), family="poisson", random_state=0)
+    ends = model.fit(X, y).calibrate(X, y).predict_interval(X)
+    assert (ends[:, 0] >= 0).all()
+    assert (ends[:, 0] < ends[:, 1]).all()
+    assert ((ends[:, 0] <= y) & (y <= ends[:, 1])).mean() > 0.85
+
+
+def test_class_sets_cover_each_class():
+    X, y = shifted("multinomial", n=300, effect=3.0)
+    new, truth = shifted("multinomial", n=1500, seed=1, effect=3.0)
+    words = np.array(["low", "middle", "high"])
+    model = DiagAttClassifier(solver=Likelihood(), random_state=0).fit(X, words[y])
+    sets = model.calibrate(X, words[y]).predict_set(new, level=0.8)
+    for k in range(3):
+        own = [words[k] in sets[i] for i in np.flatnonzero(truth == k)]
+        assert 0.7 < np.mean(own) < 0.93
+    assert all(len(found) > 0 for found in sets)
+    sizes = [sum(map(len, model.predict_set(new, level))) for level in (0.5, 0.8, 0.95)]
+    assert sizes == sorted(sizes)
+
+
+def test_gaussian_rows_have_posteriors_and_sets_that_cover(regressor, new):
+    assert 0.7 < regressor.row_temperature_ < 1.4
+    found = regressor.certainty(new.X, level=0.9)
+    covered = [truth in rows for truth, rows in zip(new.rows[:, 0], found.row_sets, strict=True)]
+    assert 0.86 < np.mean(covered) < 0.95
+    kept = [j in rows for j, rows in zip(found.rows[:, 0], found.row_sets, strict=True)]
+    assert all(kept)
+    named = regressor.discoveries(new.X, fdr=0.1)
+    assert named.is_trusted
+    wrong = np.mean([new.rows[line.sample, 0] != line.row for line in named])
+    assert len(named) > 50
+    assert wrong < 0.15
+    assert [line.local_fdr for line in named] == sorted(line.local_fdr for line in named)
+
+
+def heavy(n, seed):
+    """Skewed rows: a model of Gaussian rows takes far ones as active."""
+    rng = np.random.default_rng(seed)
+    X, line, place = rng.exponential(size=(n, 8, 3)) - 1, np.arange(n), rng.integers(8, size=n)
+    X[line, place] = 1.3 * X[line, place] + np.array([1.2, -0.8, 0.0])
+    return X, X[line, place] @ [1.0, -1.0, 0.5] + 0.5 * rng.normal(size=n), place
+
+
+def test_weights_that_are_too_sure_are_recalibrated_and_labels_repair_sets():
+    (X, y, _), (new, _, place) = heavy(250, 0), heavy(1000, 1)
+    model = DiagAttRegressor(solver=Likelihood(), random_state=0).fit(X, y)
+    plain = model.certainty(new).posterior
+    model.calibrate(X, y)
+    assert model.row_temperature_ > 1.5
+    with pytest.warns(NotAPosteriorWarning, match="too sure"):
+        found = model.certainty(new)
+    assert found.posterior.mean() < plain.mean()
+    with pytest.warns(NotAPosteriorWarning, match="label"):
+        assert not model.discoveries(new).is_trusted
+    model.calibrate_rows(new[:100], place[:100])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotAPosteriorWarning)
+        sets = model.certainty(new[100:], level=0.8).row_sets
+        assert model.discoveries(new[100:]).is_trusted
+    covered = np.mean([p in rows for p, rows in zip(place[100:], sets, strict=True)])
+    assert covered > 0.8 - 3 * np.sqrt(0.16 / 100)
+
+
+def test_a_saved_model_says_the_same(regressor, new, tmp_path):
+    regressor.save(tmp_path / "m.safetensors")
+    again = DiagAttRegressor.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(
+        again.predict_interval(new.X[:20]), regressor.predict_interval(new.X[:20])
+    )
+    assert again.existence_ == regressor.existence_
+    assert again.row_temperature_ == regressor.row_temperature_
+
+
+def test_a_model_that_is_fitted_again_forgets(drawn, regressor):
+    model = DiagAttRegressor(solver=Likelihood(), random_state=0)
+    model.fit(drawn.X, drawn.y)
+    assert model.row_temperature_ is None
+    with pytest.raises(ValueError, match="calibrate"):
+        model.predict_interval(drawn.X)
+
+
+def test_wrong_labels_and_levels_are_refused(regressor, drawn):
+    few = RaggedRows.from_samples([np.asarray(s) for s in list(drawn.X)[:3]])
+    with pytest.raises(ValueError, match=r"row_labels\[1\] = 6, but sample 1 has 6 rows"):
+        regressor.calibrate_rows(few, [0, 6, 0])
+    with pytest.raises(ValueError, match="whole numbers"):
+        regressor.calibrate_rows(few, [0.5, 1.0, 0.0])
+    with pytest.raises(ValueError, match="shape"):
+        regressor.calibrate_rows(few, [0, 1])
+    with pytest.raises(ValueError, match="level must be between 0 and 1"):
+        regressor.certainty(few, level=90)
+    with pytest.raises(ValueError, match="fdr must be between 0 and 1"):
+        regressor.discoveries(few, fdr=0.0)
+
+
+def test_several_heads_have_sets_each():
+    data = simulate.regression(150, p=5, d=3, mu=(3, -3), sigma2=(2, 2), seed=0, dtype=np.float64)
+    model = DiagAttRegressor(n_heads=2, solver=Likelihood(), random_state=0).fit(data.X, data.y)
+    model.calibrate(data.X, data.y)
+    sets = model.certainty(data.X).row_sets
+    assert len(sets[0]) == 2
+    assert model.calibrate_rows(data.X, data.rows).labelled_rows_.shape == (150, 2, 3)
+    assert model.discoveries(data.X, fdr=0.5).is_trusted
