@@ -18,13 +18,14 @@ from diagatt.studies import STUDIES
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 # Pages whose examples are complete: every prompt in them is run.
-COMPLETE = ("get-started.md", "extending.md", "stores.md", "scaling.md")
+COMPLETE = ("get-started.md", "extending.md", "scikit-learn.md", "stores.md", "scaling.md")
 RUNNABLE = [*(DOCS / name for name in COMPLETE), *sorted(DOCS.glob("tutorials/*.md"))]
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("tutorials/*.md"))]
 PUBLIC = (
     *("diagatt", "diagatt.text", "diagatt.images", "diagatt.simulate", "diagatt.studies"),
     *("diagatt.theory", "diagatt.plots", "diagatt.report", "diagatt.metrics", "diagatt.stores"),
     "diagatt.solvers",
+    "diagatt.scoring",
 )
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BAR = re.compile(r"^.*━.* \d+/[\d?]+ .*\n", re.MULTILINE)  # progress: gone when it is done

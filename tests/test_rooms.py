@@ -11,12 +11,12 @@ SOURCE = Path(diagatt.__file__).parent
 
 # From the ground up: a module may import from its own room and from the lines above its own.
 FLOORS = [
-    {"files", "progress", "tables"},
+    {"files", "progress", "tables", "scoring"},
     {"modelfile", "distributed", "parameters", "arrays"},
     {"names"},
     {"coerce", "attributes"},
     {"ragged"},
-    {"segments", "localization", "selection"},
+    {"segments", "localization", "selection", "covariates"},
     {"scores", "families", "persistence", "stores", "rowmaps"},
     {"metrics", "attention", "simulate"},
     {"solvers"},

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         TwoStepClassifier,
         TwoStepRegressor,
     )
+    from diagatt.covariates import WithCovariates
     from diagatt.estimators import (
         BlendedClassifier,
         BlendedRegressor,
@@ -54,6 +55,7 @@ __all__ = [
     "StdAttRegressor",
     "TwoStepClassifier",
     "TwoStepRegressor",
+    "WithCovariates",
     "simulate",
 ]
 
@@ -64,6 +66,7 @@ _HOMES = {
     "NoRowOfInterestWarning": "certainty",
     "RaggedRows": "ragged",
     "RowStore": "stores",
+    "WithCovariates": "covariates",
     "GroupLassoClassifier": "competitors",
     "GroupLassoRegressor": "competitors",
     "MDSPClassifier": "competitors",

@@ -17,6 +17,7 @@ from diagatt.certainty.rows import LEAST_UNEVENNESS, warn_of_no_row
 from diagatt.estimators.diagonal_reading import DiagonalReading, check_lengths
 from diagatt.estimators.members import StoredMember
 from diagatt.estimators.presets import get_preset
+from diagatt.estimators.routing import TakesCovariates
 from diagatt.estimators.stored import check_given, counted_samples, is_small
 from diagatt.parameters import Rule
 from diagatt.persistence import to_json
@@ -42,8 +43,10 @@ from diagatt.solvers.stored import StoredProblem
 from diagatt.stores import RowStore
 
 
-class _DiagAtt(DiagonalReading):
+class _DiagAtt(TakesCovariates, DiagonalReading):
     """Everything that regression and classification share."""
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
 
     rules: ClassVar[Mapping[str, Rule]] = {
         "n_heads": parameters.several(parameters.count(1)),

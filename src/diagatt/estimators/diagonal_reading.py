@@ -20,6 +20,7 @@ from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.mixture import READOUTS
 from diagatt.certainty import Certainty, ContestReport, Summary
 from diagatt.certainty.summary import coefficient
+from diagatt.covariates import parted
 from diagatt.estimators.base import RowsEstimator
 from diagatt.estimators.members import StoredMember, blend_of
 from diagatt.estimators.stored import by_shard
@@ -151,6 +152,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
     @by_shard
     @torch.no_grad()
     def _linear_predictor(self, X: Any, covariates: Any = None) -> np.ndarray:
+        X, covariates = parted(X, covariates)
         rows, module, values, offsets = self._packed(X)
         Z = self._covariates(covariates, len(rows))
         z = map_blocks(module, values, offsets, torch.as_tensor(Z).to(values))

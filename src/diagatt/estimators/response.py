@@ -13,10 +13,11 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 
 from diagatt import attributes, coerce
 from diagatt.estimators.base import RowsEstimator
+from diagatt.estimators.routing import Scored
 from diagatt.families import Family, get_family
 
 
-class Regression(RegressorMixin, RowsEstimator):
+class Regression(Scored, RegressorMixin, RowsEstimator):
     """Responses are numbers, their mean is g⁻¹(z)."""
 
     def _read_response(self, y: Any, weights: np.ndarray) -> np.ndarray:
@@ -36,7 +37,7 @@ class Regression(RegressorMixin, RowsEstimator):
         return self._means(self._linear_predictor(X, covariates))[:, 0]
 
 
-class Classification(ClassifierMixin, RowsEstimator):
+class Classification(Scored, ClassifierMixin, RowsEstimator):
     """Responses are classes, with a logit link for two and a softmax link for more."""
 
     fitted_rules: ClassVar[attributes.Rules] = {"classes_": attributes.classes()}
