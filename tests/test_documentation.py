@@ -25,7 +25,7 @@ PUBLIC = (
     *("diagatt", "diagatt.text", "diagatt.images", "diagatt.simulate", "diagatt.studies"),
     *("diagatt.theory", "diagatt.plots", "diagatt.report", "diagatt.metrics", "diagatt.stores"),
     "diagatt.solvers",
-    "diagatt.scoring",
+    *("diagatt.scoring", "diagatt.resampling"),
 )
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BAR = re.compile(r"^.*━.* \d+/[\d?]+ .*\n", re.MULTILINE)  # progress: gone when it is done
