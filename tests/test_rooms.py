@@ -25,6 +25,7 @@ FLOORS = [
     {"kinds"},
     {"datasets"},
     {"plots", "report"},
+    {"validation"},
     # What stands aside: the paper, and the comparison with rivals. The core never imports it.
     {"theory"},
     {"competitors"},

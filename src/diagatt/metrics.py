@@ -42,7 +42,7 @@ NAMES = {
     "balanced_accuracy": "balanced accuracy",
     "r2": "R²",
     "rmse": "RMSE",
-    "mae": "mean absolute error",
+    "mae": "mean abs. error",
     "log_score": "log score",
 }
 #: Scores of which less is better.

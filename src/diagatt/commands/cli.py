@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from diagatt.commands import bench, explain, fit, options, predict, store, study
+from diagatt.commands import bench, cv, explain, fit, options, predict, store, study
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -15,6 +15,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(options.WithKinds(fit.fit))
+app.command()(options.WithKinds(cv.cv))
 for command in (predict.predict, predict.evaluate, explain.explain, explain.info):
     app.command()(command)
 app.add_typer(study.app, name="study")

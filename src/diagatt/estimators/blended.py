@@ -44,7 +44,14 @@ class _Blended(TakesCovariates, RowsEstimator):
     _averaged: ClassVar[str] = "predict"
     members_: list[Any] = field(init=False)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        covariates: Any = None,
+        groups: Any = None,
+    ) -> Self:
         """Fit every member to its blocks.
 
         Parameters
@@ -54,8 +61,10 @@ class _Blended(TakesCovariates, RowsEstimator):
         sample_weight : array of shape (n,), optional
         covariates : array of shape (n, q), optional
             If all members take them.
+        groups : array of shape (n,), optional
+            Samples that are held out together when ways to fit are compared, likewise.
         """
-        return self._fit(X, y, sample_weight, covariates)
+        return self._fit(X, y, sample_weight, covariates, groups=groups)
 
     def _problem(
         self, X: Any, y: Any, sample_weight: Any, covariates: Any, groups: Any = None

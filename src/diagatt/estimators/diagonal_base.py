@@ -46,8 +46,6 @@ from diagatt.stores import RowStore
 class _DiagAtt(TakesCovariates, DiagonalReading):
     """Everything that regression and classification share."""
 
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
-
     rules: ClassVar[Mapping[str, Rule]] = {
         "n_heads": parameters.several(parameters.count(1)),
         "solver": Rule(  # a user's own solver may register itself later

@@ -43,14 +43,14 @@ class Scored:
 
 
 class TakesCovariates:
-    """Requests of an estimator whose `fit` has covariates.
+    """Requests of an estimator whose `fit` has covariates and groups.
 
-    Groups are requested, too, where `fit` has them: samples of one group that are held out together
-    by ``GroupKFold`` are held out together inside `fit`.
+    Groups are requested so that samples which ``GroupKFold`` holds out together are held out
+    together inside `fit`, too.
     """
 
     # scikit-learn reads these when a class is made; names of methods that a class lacks do no harm.
-    __metadata_request__fit: ClassVar[_Requests] = _ASKED
+    __metadata_request__fit: ClassVar[_Requests] = {**_ASKED, "groups": True}
     __metadata_request__predict: ClassVar[_Requests] = _ASKED
     __metadata_request__predict_proba: ClassVar[_Requests] = _ASKED
     __metadata_request__decision_function: ClassVar[_Requests] = _ASKED

@@ -43,6 +43,7 @@ class Columns:
     features: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()  # what is not used
     id: str | None = None  # names the lines: rows of a long table, samples of any other
+    groups: str | None = None  # samples that are held out together: patients, sites
     # Whether a model was fitted to them: then no others are expected.
     of_a_model: bool = field(default=False, compare=False)
 
@@ -50,7 +51,7 @@ class Columns:
         roles: dict[str, str] = {}
         named: dict[str, Any] = {option: (name,) for option, name in self.asked.items()}
         named |= {name: getattr(self, name) for name in LISTS}
-        named |= {name: (getattr(self, name),) for name in ("target", "id")}
+        named |= {name: (getattr(self, name),) for name in ("target", "id", "groups")}
         for role, columns in named.items():
             for column in columns:
                 if column is not None and column in roles and len(self.asked) < 2:
@@ -59,6 +60,11 @@ class Columns:
                         f"column {column!r} is given as --{role} {twice}: a column has one meaning."
                     )
                 roles[column] = role
+
+    @property
+    def as_text(self) -> list[str]:
+        """Columns of ids, which stay as they are written: 007 is not 7."""
+        return [name for name in (self.asked.get("sample"), self.id, self.groups) if name]
 
     def to_json(self) -> dict[str, Any]:
         """Return a flat dictionary that JSON can hold."""
@@ -81,8 +87,8 @@ class Columns:
                 raise ValueError(f"the columns of {name} are {shown(value)}")
         named = {name: value for name, value in stored.items() if value is not None}
         covariates, features, drop = (tuple(named.pop(name, ())) for name in LISTS)
-        target, own = named.pop("target", None), named.pop("id", None)
-        return cls(named, target, covariates, features, drop, own)
+        single = {name: named.pop(name, None) for name in ("target", "id", "groups")}
+        return cls(named, covariates=covariates, features=features, drop=drop, **single)
 
 
 @dataclass(frozen=True)
@@ -95,6 +101,7 @@ class Inputs:
     covariates: np.ndarray | None  # (n, q)
     ids: Sequence[Any]  # names of the samples
     columns: Columns = field(default_factory=Columns)  # with what was found out while reading
+    groups: np.ndarray | None = None  # (n,), samples of one group are held out together
 
     def __len__(self) -> int:
         return len(self.X)
@@ -112,8 +119,9 @@ class Inputs:
     def take(self, samples: np.ndarray) -> Inputs:
         """Return these samples, in this order."""
         X = [self.X[i] for i in samples] if isinstance(self.X, list) else self.X[samples]
-        y, Z = (None if a is None else a[samples] for a in (self.y, self.covariates))
-        return Inputs(self.kind, X, y, Z, [self.ids[i] for i in samples], self.columns)
+        arrays = (self.y, self.covariates, self.groups)
+        y, Z, groups = (None if a is None else a[samples] for a in arrays)
+        return Inputs(self.kind, X, y, Z, [self.ids[i] for i in samples], self.columns, groups)
 
 
 class Kind:
@@ -159,7 +167,7 @@ class Kind:
         if columns.id is not None:
             ids = table.strings(columns.id)
         y, Z = table.responses(columns.target), table.numbers(columns.covariates)
-        return Inputs(self, X, y, Z, ids, columns)
+        return Inputs(self, X, y, Z, ids, columns, table.groups(columns))
 
     def split(self, inputs: Inputs, share: float, seed: int) -> tuple[Inputs, Inputs | None]:
         """Hold out a share of the samples, drawn at random."""
@@ -185,8 +193,8 @@ class Kind:
 
     def fit(self, model: Any, inputs: Inputs) -> None:
         """Fit a model to samples with responses."""
-        given = {} if inputs.covariates is None else {"covariates": inputs.named_covariates}
-        model.fit(inputs.X, inputs.y, **given)
+        known = {"covariates": inputs.named_covariates, "groups": inputs.groups}
+        model.fit(inputs.X, inputs.y, **{k: v for k, v in known.items() if v is not None})
 
     def places(self, answers: Answers, head: int) -> dict[str, Any]:
         """Return the columns that say where a head looked, each of n entries."""

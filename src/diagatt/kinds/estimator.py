@@ -66,7 +66,14 @@ class KindEstimator(RoutedInputs, TakesCovariates, SavedToFile, BaseEstimator):
     _restore_rows: Callable[[Mapping[str, Any], Any], None]
     _steps: ClassVar[tuple[str, ...]] = ("estimator",)  # parameters that are estimators themselves
 
-    def fit(self, inputs: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> Self:
+    def fit(
+        self,
+        inputs: Any,
+        y: Any,
+        sample_weight: Any = None,
+        covariates: Any = None,
+        groups: Any = None,
+    ) -> Self:
         """Make rows of the inputs and fit the estimator to them.
 
         Parameters
@@ -76,11 +83,14 @@ class KindEstimator(RoutedInputs, TakesCovariates, SavedToFile, BaseEstimator):
         sample_weight : array of shape (n,), optional
         covariates : array of shape (n, q), optional
             If the estimator takes them.
+        groups : array of shape (n,), optional
+            Samples that are held out together when ways to fit are compared, likewise.
         """
         parameters.check(self)
         inputs, covariates = parted(inputs, covariates)
         fitted = copy(self)  # a fit that fails leaves the estimator as it was
-        fitted._fit_inputs(inputs, y, {"sample_weight": sample_weight, "covariates": covariates})
+        beside = {"sample_weight": sample_weight, "covariates": covariates, "groups": groups}
+        fitted._fit_inputs(inputs, y, beside)
         self.__dict__ = fitted.__dict__
         return self
 

@@ -48,7 +48,8 @@ class Rows(Kind):
         X = X.with_names(found.get("feature_names"))
         ids = [str(i) for i in found.get("ids", range(len(X)))]
         y, Z = found.get(columns.target or "y"), found.get("covariates")
-        return Inputs(self, X, y, Z, ids, columns)
+        groups = found.get(columns.groups or "groups")
+        return Inputs(self, X, y, Z, ids, columns, groups)
 
     def guess(self, table: Table) -> dict[str, str]:
         """Take the only column of lists."""
@@ -89,7 +90,9 @@ class Rows(Kind):
         if Z is not None:
             pairs = zip(Z.T, columns.covariates, strict=True)
             Z = np.column_stack([per_sample(values, name) for values, name in pairs])
-        return Inputs(self, X, y, Z, [str(i) for i in ids], columns)
+        groups = table.groups(columns)
+        groups = None if groups is None else per_sample(groups, str(columns.groups))
+        return Inputs(self, X, y, Z, [str(i) for i in ids], columns, groups)
 
 
 def _with_features(table: Table, columns: Columns) -> Columns:
@@ -98,7 +101,8 @@ def _with_features(table: Table, columns: Columns) -> Columns:
     A fit that names its features does not use the others; a later file may lack those, but a
     column that the fit did not know is refused.
     """
-    used = {*columns.asked.values(), columns.target, columns.id, *columns.covariates, *columns.drop}
+    single = (columns.target, columns.id, columns.groups)
+    used = {*columns.asked.values(), *single, *columns.covariates, *columns.drop}
     others = [name for name in table.names if name not in used]
     if not columns.features:
         return replace(columns, features=tuple(others))

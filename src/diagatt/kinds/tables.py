@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from diagatt.kinds.base import Columns
 
 __all__ = ["ENDINGS", "Table"]
 
@@ -82,6 +85,12 @@ class Table:
                 "as days since the first, or classes."
             )
         return np.asarray(self.values(name))
+
+    def groups(self, columns: Columns) -> np.ndarray | None:
+        """Return the groups of the lines, (n,) of str; None if they are not named or not there."""
+        if columns.groups is None or (columns.of_a_model and columns.groups not in self.names):
+            return None
+        return np.array(self.strings(columns.groups))
 
     def numbers(self, names: Sequence[str]) -> np.ndarray | None:
         """Return covariates, (n, q); None without names."""

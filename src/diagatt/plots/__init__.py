@@ -8,6 +8,7 @@
 """
 
 from diagatt.plots.attention import attention, heads, scores, top_rows
+from diagatt.plots.classes import confusion, roc
 from diagatt.plots.fit import calibration, coefficients, contest, history, observed_predicted
 from diagatt.plots.patches import patches
 from diagatt.plots.words import words
@@ -16,11 +17,13 @@ __all__ = [
     "attention",
     "calibration",
     "coefficients",
+    "confusion",
     "contest",
     "heads",
     "history",
     "observed_predicted",
     "patches",
+    "roc",
     "scores",
     "top_rows",
     "words",

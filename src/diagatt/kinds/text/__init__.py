@@ -24,6 +24,19 @@ class Text(Kind):
             str,
             "text",
         ),
+        Option(
+            "language_model",
+            "Language model for texts: minilm, a folder, or a Hugging Face id.",
+            str,
+            "minilm",
+            makes_rows=True,
+        ),
+        Option(
+            "cache",
+            "Folder that keeps the rows of texts for later commands.",
+            str | None,
+            makes_rows=True,
+        ),
     )
     home = "diagatt.kinds.text.estimator"
     models = ("TextClassifier", "TextRegressor")
@@ -37,7 +50,8 @@ class Text(Kind):
         """Return `TextRows` with its defaults."""
         from diagatt.kinds.text.rows import TextRows
 
-        return TextRows()
+        name = settings.get("language_model", "minilm")
+        return TextRows(name, cache=settings.get("cache"))
 
     def model(
         self, classifies: bool, n_samples: int, asked: dict[str, Any], seed: int, **settings: Any
@@ -47,9 +61,9 @@ class Text(Kind):
         from diagatt.kinds.text.presets import text_estimator
         from diagatt.kinds.text.rows import TextRows
 
-        preset = settings["preset"]
+        preset, name = settings["preset"], settings.get("language_model", "minilm")
         return (TextClassifier if classifies else TextRegressor)(
-            text_rows=TextRows(layers="joined", verbose=True),
+            text_rows=TextRows(name, layers="joined", cache=settings.get("cache"), verbose=True),
             estimator=text_estimator(n_samples, diagonal(classifies), preset, **asked),
             preset=preset,
             random_state=seed,
