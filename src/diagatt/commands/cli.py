@@ -7,7 +7,19 @@ import sys
 
 import typer
 
-from diagatt.commands import bench, cv, explain, fit, options, predict, store, study
+from diagatt.commands import (
+    bench,
+    cv,
+    evaluate,
+    explain,
+    fit,
+    info,
+    options,
+    plot,
+    predict,
+    store,
+    study,
+)
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -16,16 +28,27 @@ app = typer.Typer(
 )
 app.command()(options.WithKinds(fit.fit))
 app.command()(options.WithKinds(cv.cv))
-for command in (predict.predict, predict.evaluate, explain.explain, explain.info):
+for command in (predict.predict, evaluate.evaluate, explain.explain, plot.plot, info.info):
     app.command()(command)
 app.add_typer(study.app, name="study")
 app.add_typer(store.app, name="store")
 app.add_typer(bench.app, name="bench")
 
 
+def _say_version(asked: bool) -> None:
+    if asked:
+        from diagatt import __version__
+
+        typer.echo(f"diagatt {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def set_debug(
     debug: bool = typer.Option(False, help="Show the traceback of an error."),
+    version: bool = typer.Option(
+        False, "--version", callback=_say_version, is_eager=True, help="Say the version."
+    ),
 ) -> None:
     """Read the options of all commands."""
     global _debug

@@ -1,4 +1,4 @@
-"""``diagatt explain`` and ``diagatt info``."""
+"""``diagatt explain``."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ def explain(
     output: options.Output = Path("page.html"),
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     drop: options.Drop = "",
+    cache: options.Cache = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Write one page that shows which rows decided: open it in any browser, no network needed.
@@ -28,6 +29,7 @@ def explain(
         from diagatt.report import write_page
 
         fitted, columns = load_model(model)
+        fitted = options.with_cache(fitted, cache)
         inputs = read_inputs(data, options.without(columns, drop))
         inputs = inputs.kind.in_memory(inputs)
         answers = answer(fitted, inputs.X, inputs.named_covariates)
@@ -43,42 +45,3 @@ def explain(
         )
     size = output.stat().st_size / 2**20
     typer.echo(f"wrote {output}: {len(inputs)} samples, {size:.1f} MB")
-
-
-def info(model: options.Model) -> None:
-    """Say what a model file holds: class, settings, what it was fitted to, how it was found.
-
-    Example: `diagatt info m.safetensors`
-    """
-    from rich.console import Console
-    from rich.table import Table
-
-    from diagatt.kinds.files import load_model
-    from diagatt.names import listed
-
-    fitted, columns = load_model(model)
-    inner = getattr(fitted, "estimator_", fitted)
-    members = getattr(inner, "members_", ())
-    blend = f" of {len(members)} members" if len(members) > 1 else ""
-    if not all(hasattr(member, "n_heads_") for member in members) or not members:
-        members = [inner]  # the members of a contest are no estimators of their own
-
-    def joined(name: str) -> str:
-        return ", ".join(dict.fromkeys(str(getattr(member, name, "–")) for member in members))
-
-    facts = {
-        "model": type(fitted).__name__,
-        "estimator": type(inner).__name__ + blend,
-        "heads": joined("n_heads_"),
-        "features": str(getattr(inner, "n_features_in_", "–")),
-        "samples": joined("n_samples_"),
-        "solver": joined("solver_"),
-        "classes": ", ".join(str(c) for c in getattr(inner, "classes_", [])) or "–",
-    }
-    for name, value in columns.to_json().items():
-        if value:
-            facts[f"--{name}"] = value if isinstance(value, str) else listed(value)
-    table = Table("", str(model), show_lines=False)
-    for name, fact in facts.items():
-        table.add_row(name, fact)
-    Console().print(table)

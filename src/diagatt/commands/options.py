@@ -60,6 +60,9 @@ Family = Annotated[
 Heads = Annotated[str, typer.Option(help="Rows of interest per sample, or auto.")]
 SolverName = Annotated[str, typer.Option(help="auto, likelihood, mixture or gradient.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")]
+Cache = Annotated[
+    Path | None, typer.Option(help="Folder that keeps the rows of texts for later commands.")
+]
 
 
 class WithKinds:
@@ -121,6 +124,15 @@ def _heads(heads: str) -> int | str:
     if not heads.isdigit() or int(heads) < 1:
         raise ValueError(f"--heads must be a positive whole number or auto, got {heads!r}.")
     return int(heads)
+
+
+def with_cache(model: Any, folder: Path | None) -> Any:
+    """Let a model of texts keep their rows in a folder; other models have nothing to keep."""
+    if folder is not None:
+        if not hasattr(model, "text_rows_"):
+            raise ValueError(f"--cache {folder} is for models of texts, and this is none.")
+        model.text_rows_.set_params(cache=str(folder))
+    return model
 
 
 def columns(

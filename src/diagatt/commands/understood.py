@@ -79,7 +79,7 @@ def _source(inputs: Inputs) -> str:
 
 
 def _lengths(X: Any) -> Any:
-    return getattr(X, "lengths", None)
+    return X.lengths if hasattr(X, "offsets") else None  # a store would have to be read
 
 
 def _range(lengths: Any) -> str:

@@ -167,14 +167,16 @@ class Kind:
         if columns.id is not None:
             ids = table.strings(columns.id)
         y, Z = table.responses(columns.target), table.numbers(columns.covariates)
-        return Inputs(self, X, y, Z, ids, columns, table.groups(columns))
+        return Inputs(self, X, y, Z, ids, columns, table.groups(columns.groups))
 
     def split(self, inputs: Inputs, share: float, seed: int) -> tuple[Inputs, Inputs | None]:
-        """Hold out a share of the samples, drawn at random."""
+        """Hold out a share of the samples, drawn at random; samples of one group together."""
         order = np.random.default_rng(seed).permutation(len(inputs))
         count = round(share * len(inputs))
         if not count:
             return inputs, None
+        if inputs.groups is not None:
+            order, count = _by_group(inputs.groups, order, count)
         return inputs.take(np.sort(order[count:])), inputs.take(np.sort(order[:count]))
 
     def in_memory(self, inputs: Inputs) -> Inputs:
@@ -210,6 +212,16 @@ class Kind:
     def drawing(self, prepared: Any) -> dict[str, Any]:
         """Return what `report.write_page` draws rows on: texts and spans, images and boxes."""
         return {}
+
+
+def _by_group(groups: np.ndarray, order: np.ndarray, count: int) -> tuple[np.ndarray, int]:
+    """Return an order in which groups stay together, and the end of a group near `count`."""
+    _, first, code = np.unique(groups[order], return_index=True, return_inverse=True)
+    if len(first) < 2:
+        raise ValueError("all samples are of one group, which cannot be held out and fitted to.")
+    together = np.argsort(first[code], kind="stable")
+    ends = np.flatnonzero(np.diff(first[code][together])) + 1  # where a group ends, but the last
+    return order[together], int(ends[np.argmin(np.abs(ends - count))])
 
 
 def diagonal(classifies: bool) -> Any:

@@ -90,7 +90,7 @@ class Rows(Kind):
         if Z is not None:
             pairs = zip(Z.T, columns.covariates, strict=True)
             Z = np.column_stack([per_sample(values, name) for values, name in pairs])
-        groups = table.groups(columns)
+        groups = table.groups(columns.groups)
         groups = None if groups is None else per_sample(groups, str(columns.groups))
         return Inputs(self, X, y, Z, [str(i) for i in ids], columns, groups)
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-
-if TYPE_CHECKING:
-    from diagatt.kinds.base import Columns
 
 __all__ = ["ENDINGS", "Table"]
 
@@ -86,11 +83,9 @@ class Table:
             )
         return np.asarray(self.values(name))
 
-    def groups(self, columns: Columns) -> np.ndarray | None:
+    def groups(self, name: str | None) -> np.ndarray | None:
         """Return the groups of the lines, (n,) of str; None if they are not named or not there."""
-        if columns.groups is None or (columns.of_a_model and columns.groups not in self.names):
-            return None
-        return np.array(self.strings(columns.groups))
+        return None if name is None or name not in self.names else np.array(self.strings(name))
 
     def numbers(self, names: Sequence[str]) -> np.ndarray | None:
         """Return covariates, (n, q); None without names."""
