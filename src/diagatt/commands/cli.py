@@ -20,6 +20,7 @@ from diagatt.commands import (
     store,
     study,
 )
+from diagatt.commands.speech import said
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -75,6 +76,6 @@ def main() -> None:
             raise
         rank = os.environ.get("RANK")  # under torchrun every process speaks for itself
         who = "error" if rank is None else f"error in process {rank}"
-        typer.echo(f"{who}: {error}", err=True)
+        typer.echo(f"{who}: {said(str(error))}", err=True)
         # 130 is what shells expect of a program that was interrupted.
         sys.exit(130 if isinstance(error, InterruptedError) else 1)

@@ -27,6 +27,7 @@ def cv(
     features: options.Features = "",
     drop: options.Drop = "",
     id: options.Id = None,
+    categories: options.Categories = "",
     groups: options.Groups = None,
     folds: Annotated[int, typer.Option(min=2, help="Parts that are held out in turn.")] = 5,
     family: options.Family = "auto",
@@ -49,7 +50,7 @@ def cv(
     if format not in FORMATS:
         raise ValueError(f"--format must be one of {', '.join(FORMATS)}, got {format!r}.")
     changed = options.of_model(heads, family, solver)
-    columns = options.columns(asked, target, covariates, features, drop, id, groups)
+    columns = options.columns(asked, target, covariates, features, drop, id, groups, categories)
     with outputs.writing(output, {"DATA": data}, overwrite=overwrite, folder=True):
         from rich.console import Console
 
@@ -61,6 +62,8 @@ def cv(
         assert inputs.y is not None
         classes = understood.are_classes(inputs.y, family)
         understood.show(console, f"{data}:", understood.facts(inputs, classes))
+        if hint := inputs.kind.hint(inputs, **options.settings(asked, inputs.kind)):
+            console.print(f"hint: {hint}", markup=False)
         fold = _folds(inputs, classes, folds, seed)
         with tempfile.TemporaryDirectory() as folder:
             own = options.settings(asked, inputs.kind)
@@ -135,9 +138,11 @@ def _report(console: Any, found: Validation) -> None:
     table.add_column(f"{found.n_folds} folds", no_wrap=True)
     for method in found.predictions:
         table.add_column(method, no_wrap=True)
+    classes = found.task.classes is not None
     for score in found.scores(OURS):
         cells = [
-            shown_interval(score, *found.interval(method, score)) for method in found.predictions
+            shown_interval(score, *found.interval(method, score), classes)
+            for method in found.predictions
         ]
         table.add_row(NAMES[score], *cells)
     console.print()
@@ -171,7 +176,10 @@ def _write(
 
 def _predictions(found: Validation, inputs: Inputs) -> tuple[list[str], Any]:
     """Return a line per sample: its fold, its response, and what each method predicted."""
-    classes, head = found.task.classes, ["sample", "fold", inputs.columns.target or "y"]
+    classes, head = (
+        found.task.classes,
+        ["sample", "fold", inputs.columns.target or inputs.kind.target],
+    )
     columns: list[Any] = [inputs.ids, (found.fold + 1).tolist(), inputs.y.tolist()]  # type: ignore[union-attr]
     for method, prediction in found.predictions.items():
         short = method.replace(" ", "_")

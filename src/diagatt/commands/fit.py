@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diagatt.commands import evaluate, options, outputs, understood
+from diagatt.commands.speech import about
 from diagatt.files import version
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def fit(
     features: options.Features = "",
     drop: options.Drop = "",
     id: options.Id = None,
+    categories: options.Categories = "",
     groups: options.Groups = None,
     family: options.Family = "auto",
     heads: options.Heads = "1",
@@ -68,7 +70,7 @@ def fit(
     `torchrun --nproc-per-node 4 --max-restarts 3 -m diagatt fit store/ -o m.safetensors`
     """
     changed = options.of_model(heads, family, solver)
-    columns = options.columns(asked, target, covariates, features, drop, id, groups)
+    columns = options.columns(asked, target, covariates, features, drop, id, groups, categories)
     if refit and not split:
         raise ValueError("--refit goes with --split: without it, the model is fitted to all.")
     state = checkpoint or output.parent / f"{output.name}.checkpoint"
@@ -119,6 +121,8 @@ class _Fit:
         title = f"{type(model).__name__}: {part} samples from {self.data}{processes}"
         said = understood.facts(self.inputs, classes)
         understood.show(console, title, {k: v for k, v in said.items() if k != "samples"})
+        if hint := kind.hint(self.inputs, **options.settings(self.asked, kind)):
+            console.print(f"hint: {hint}", markup=False)
         self._fit(model, train, group)
         if group.rank > 0 and not refit:
             return
@@ -150,7 +154,8 @@ class _Fit:
         before = version(self.state)
         if self.inputs.kind.in_passes:
             model.set_params(checkpoint=str(self.state), verbose=group.rank == 0)
-        self.inputs.kind.fit(model, train)
+        with about(train.ids):
+            self.inputs.kind.fit(model, train)
         if group.rank > 0:
             return
         if self.inputs.kind.in_passes:

@@ -54,6 +54,12 @@ Groups = Annotated[
         metavar="COLUMN",
     ),
 ]
+Categories = Annotated[
+    str,
+    typer.Option(
+        help="Columns of words that become columns of zeros and ones, one per word.", metavar="A,B"
+    ),
+]
 Family = Annotated[
     str, typer.Option(help="auto, gaussian, poisson, gamma, bernoulli or multinomial.")
 ]
@@ -143,6 +149,7 @@ def columns(
     drop: str = "",
     id: str | None = None,
     groups: str | None = None,
+    categories: str = "",
 ) -> Columns:
     """Return the columns that were named; several are separated by commas."""
     known = [option.name for kind in KINDS.values() for option in kind.columns]
@@ -150,7 +157,8 @@ def columns(
     if features and "sample" not in named:
         raise ValueError("--features are columns of a table with one line per row: give --sample.")
     shared, own, unused = (_listed(words) for words in (covariates, features, drop))
-    return Columns(named, target, shared, own, unused, id, groups)
+    words = dict.fromkeys(_listed(categories), ())
+    return Columns(named, target, shared, own, unused, id, groups, words)
 
 
 def without(columns: Columns, drop: str) -> Columns:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from diagatt.commands import options, outputs
+from diagatt.commands.speech import about
 
 if TYPE_CHECKING:
     from diagatt.kinds import Inputs, Kind
@@ -55,7 +56,9 @@ def predict(
             predict_parts(model, fitted, inputs, output)
         else:
             answers = answer(fitted, inputs.X, inputs.named_covariates)
-            _write(output, _columns(answers, inputs.kind, inputs.ids))
+            with about(inputs.ids):
+                columns_written = _columns(answers, inputs.kind, inputs.ids)
+            _write(output, columns_written)
     typer.echo(f"wrote {output}: {len(inputs)} samples")
 
 

@@ -27,7 +27,7 @@ def facts(inputs: Inputs, classes: bool) -> dict[str, str]:
         names = getattr(inputs.X, "feature_names", None)
         said["features"] = str(count) + (f": {_some(names)}" if names else "")
     if inputs.columns.covariates:
-        said["covariates"] = _some(inputs.columns.covariates)
+        said["covariates"] = _some(inputs.covariate_names or inputs.columns.covariates)
     elif inputs.covariates is not None:
         said["covariates"] = str(inputs.covariates.shape[1])
     if inputs.groups is not None:
@@ -37,7 +37,9 @@ def facts(inputs: Inputs, classes: bool) -> dict[str, str]:
     if inputs.columns.drop:
         said["not used"] = _some(inputs.columns.drop)
     if inputs.y is not None:
-        said["target"] = f"{inputs.columns.target or 'y'}, {_responses(inputs.y, classes)}"
+        said["target"] = (
+            f"{inputs.columns.target or inputs.kind.target}, {_responses(inputs.y, classes)}"
+        )
     return said
 
 
@@ -61,7 +63,12 @@ def are_classes(y: np.ndarray, family: str) -> bool:
     from diagatt.families import get_family
 
     if family != "auto":
-        return get_family(family).classifies
+        classes = get_family(family).classifies
+        if not classes and y.dtype.kind in "OUS":
+            raise ValueError(
+                f"--family {family} is for numbers, and the responses are words, such as {y[0]!s}."
+            )
+        return classes
     return y.dtype.kind in "OUSb" or (y.dtype.kind in "iu" and len(np.unique(y)) <= MAX_CLASSES)
 
 

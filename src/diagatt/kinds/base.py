@@ -44,6 +44,8 @@ class Columns:
     drop: tuple[str, ...] = ()  # what is not used
     id: str | None = None  # names the lines: rows of a long table, samples of any other
     groups: str | None = None  # samples that are held out together: patients, sites
+    # Words of covariates and features that are no numbers; () until they are learned.
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # Whether a model was fitted to them: then no others are expected.
     of_a_model: bool = field(default=False, compare=False)
 
@@ -79,6 +81,8 @@ class Columns:
 
         if not isinstance(stored, Mapping):
             raise ValueError(f"the columns are {shown(stored)}")
+        stored = dict(stored)
+        categories = _categories(stored.pop("categories", None) or {})
         for name, value in stored.items():
             several = name in LISTS
             words = value if several and isinstance(value, list | tuple) else [value]
@@ -86,9 +90,22 @@ class Columns:
             if value is not None and not fits:
                 raise ValueError(f"the columns of {name} are {shown(value)}")
         named = {name: value for name, value in stored.items() if value is not None}
-        covariates, features, drop = (tuple(named.pop(name, ())) for name in LISTS)
+        lists: dict[str, Any] = {name: tuple(named.pop(name, ())) for name in LISTS}
         single = {name: named.pop(name, None) for name in ("target", "id", "groups")}
-        return cls(named, covariates=covariates, features=features, drop=drop, **single)
+        return cls(named, **lists, **single, categories=categories)
+
+
+def _categories(stored: Any) -> dict[str, tuple[str, ...]]:
+    """Return the words of categories that `to_json` wrote."""
+    from diagatt.parameters import shown
+
+    fits = isinstance(stored, Mapping) and all(
+        isinstance(words, list | tuple) and all(isinstance(word, str) for word in words)
+        for words in stored.values()
+    )
+    if not fits:
+        raise ValueError(f"the columns of categories are {shown(stored)}")
+    return {name: tuple(words) for name, words in stored.items()}
 
 
 @dataclass(frozen=True)
@@ -102,6 +119,7 @@ class Inputs:
     ids: Sequence[Any]  # names of the samples
     columns: Columns = field(default_factory=Columns)  # with what was found out while reading
     groups: np.ndarray | None = None  # (n,), samples of one group are held out together
+    covariate_names: tuple[str, ...] = ()  # q, with those that were made of words
 
     def __len__(self) -> int:
         return len(self.X)
@@ -109,7 +127,7 @@ class Inputs:
     @property
     def named_covariates(self) -> Any:
         """The covariates as a table with names, where the columns have any; None without."""
-        names = self.columns.covariates
+        names = self.covariate_names or self.columns.covariates
         if self.covariates is None or not names:
             return self.covariates
         import pyarrow as pa
@@ -121,7 +139,8 @@ class Inputs:
         X = [self.X[i] for i in samples] if isinstance(self.X, list) else self.X[samples]
         arrays = (self.y, self.covariates, self.groups)
         y, Z, groups = (None if a is None else a[samples] for a in arrays)
-        return Inputs(self.kind, X, y, Z, [self.ids[i] for i in samples], self.columns, groups)
+        ids, more = [self.ids[i] for i in samples], (groups, self.covariate_names)
+        return Inputs(self.kind, X, y, Z, ids, self.columns, *more)
 
 
 class Kind:
@@ -137,6 +156,8 @@ class Kind:
     models: ClassVar[tuple[str, ...]] = ()
     # Name under which a store keeps the inputs.
     payload: ClassVar[str | None] = None
+    # What the responses are called if no column is.
+    target: ClassVar[str] = "y"
     # Whether samples lie on disk in parts, which several processes may share.
     in_passes: ClassVar[bool] = False
 
@@ -166,8 +187,11 @@ class Kind:
         X, ids = self.samples(table, column)
         if columns.id is not None:
             ids = table.strings(columns.id)
-        y, Z = table.responses(columns.target), table.numbers(columns.covariates)
-        return Inputs(self, X, y, Z, ids, columns, table.groups(columns.groups))
+        from diagatt.kinds.categories import covariates, learned
+
+        columns = learned(table, columns)
+        y, (Z, names) = table.responses(columns.target), covariates(table, columns)
+        return Inputs(self, X, y, Z, ids, columns, table.groups(columns.groups), names)
 
     def split(self, inputs: Inputs, share: float, seed: int) -> tuple[Inputs, Inputs | None]:
         """Hold out a share of the samples, drawn at random; samples of one group together."""
@@ -178,6 +202,10 @@ class Kind:
         if inputs.groups is not None:
             order, count = _by_group(inputs.groups, order, count)
         return inputs.take(np.sort(order[count:])), inputs.take(np.sort(order[:count]))
+
+    def hint(self, inputs: Inputs, **settings: Any) -> str | None:
+        """Return a sentence about what does not suit the settings; None if nothing is odd."""
+        return None
 
     def in_memory(self, inputs: Inputs) -> Inputs:
         """Return the same samples in memory."""

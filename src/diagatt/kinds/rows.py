@@ -67,10 +67,12 @@ class Rows(Kind):
         sample = columns.asked.get("sample")
         if sample is None:
             return super().read(table, columns)
+        from diagatt.kinds.categories import covariates, learned, with_category_columns
         from diagatt.ragged import RaggedRows
 
-        columns = _with_features(table, columns)
-        X, ids = RaggedRows.from_frame(table.data, sample, columns.features, row=columns.id)
+        columns = learned(table, _with_features(table, columns))
+        data, features = with_category_columns(table, columns)
+        X, ids = RaggedRows.from_frame(data, sample, features, row=columns.id)
         own = np.asarray(table.column(sample).to_pylist())
         _, first, inverse = np.unique(own, return_index=True, return_inverse=True)
 
@@ -85,14 +87,14 @@ class Rows(Kind):
                 )
             return values[np.sort(first)]  # in order of first appearance, as X
 
-        y, Z = table.responses(columns.target), table.numbers(columns.covariates)
+        y, (Z, names) = table.responses(columns.target), covariates(table, columns)
         y = None if y is None else per_sample(y, str(columns.target))
         if Z is not None:
-            pairs = zip(Z.T, columns.covariates, strict=True)
+            pairs = zip(Z.T, names, strict=True)
             Z = np.column_stack([per_sample(values, name) for values, name in pairs])
         groups = table.groups(columns.groups)
         groups = None if groups is None else per_sample(groups, str(columns.groups))
-        return Inputs(self, X, y, Z, [str(i) for i in ids], columns, groups)
+        return Inputs(self, X, y, Z, [str(i) for i in ids], columns, groups, names)
 
 
 def _with_features(table: Table, columns: Columns) -> Columns:

@@ -31,7 +31,7 @@ def scores_table(validation: Validation) -> tuple[list[str], list[list[Any]]]:
     return head, lines
 
 
-def shown_interval(score: str, mean: float, low: float, high: float) -> str:
+def shown_interval(score: str, mean: float, low: float, high: float, classes: bool = False) -> str:
     """Write a score with its interval, cut off where the score itself ends.
 
     Examples
@@ -42,7 +42,9 @@ def shown_interval(score: str, mean: float, low: float, high: float) -> str:
     '123 [99, 150]'
     """
     least, most = BOUNDS.get(score, (0 if score in COSTS else -np.inf, np.inf))
-    low, high = max(low, least), min(high, most)
+    if score == "log_score" and classes:  # of a probability
+        most = 0
+    low, high = max(low, least), min(high, most) + 0.0
     if score in COSTS:
         return f"{_short(mean)} [{_short(low)}, {_short(high)}]"
     digits = 2 if score in ("log_score", "r2") else 3

@@ -9,6 +9,7 @@ from diagatt.kinds.base import Kind, Option, diagonal
 
 if TYPE_CHECKING:
     from diagatt.kinds.answers import Answers
+    from diagatt.kinds.base import Inputs
     from diagatt.kinds.tables import Table
 
 
@@ -62,11 +63,27 @@ class Text(Kind):
         from diagatt.kinds.text.rows import TextRows
 
         preset, name = settings["preset"], settings.get("language_model", "minilm")
+        estimator = text_estimator(n_samples, diagonal(classifies), preset, **asked)
+        for part in [m for _, m, _ in getattr(estimator, "members", [("", estimator, None)])]:
+            part.set_params(verbose=True)
         return (TextClassifier if classifies else TextRegressor)(
             text_rows=TextRows(name, layers="joined", cache=settings.get("cache"), verbose=True),
-            estimator=text_estimator(n_samples, diagonal(classifies), preset, **asked),
+            estimator=estimator,
             preset=preset,
             random_state=seed,
+        )
+
+    def hint(self, inputs: Inputs, **settings: Any) -> str | None:
+        """Say if texts do not look like what the language model has read."""
+        from diagatt.kinds.text.language import ENGLISH_MODELS, LEAST_SHARE, english_share
+
+        name, share = settings.get("language_model", "minilm"), english_share(inputs.X)
+        if name not in ENGLISH_MODELS or share is None or share >= LEAST_SHARE:
+            return None
+        return (
+            f"these texts do not look English ({100 * share:.0f} % of their words are common "
+            f"English ones), and the model {name} has read little else: name another with "
+            "--language-model."
         )
 
     def places(self, answers: Answers, head: int) -> dict[str, Any]:
