@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
+from typing import Any
 
 import typer
 
@@ -67,8 +69,14 @@ def demo() -> None:
     run_demo()
 
 
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Show a warning as a sentence, without the line of code that it comes from."""
+    typer.echo(f"warning: {said(str(message))}", err=True)
+
+
 def main() -> None:
     """Run the command; a user's mistake is one sentence, not a traceback."""
+    warnings.showwarning = _show_warning
     try:
         app()
     except (ValueError, OSError, ImportError) as error:

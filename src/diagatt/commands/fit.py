@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -149,12 +150,14 @@ class _Fit:
 
     def _fit(self, model: Any, train: Inputs, group: Any) -> None:
         """Fit and save; a checkpoint that this fit wrote is removed when it is done."""
+        from diagatt.certainty import NoRowOfInterestWarning
         from diagatt.kinds.files import save_model
 
         before = version(self.state)
         if self.inputs.kind.in_passes:
             model.set_params(checkpoint=str(self.state), verbose=group.rank == 0)
-        with about(train.ids):
+        with about(train.ids), warnings.catch_warnings():
+            warnings.simplefilter("ignore", NoRowOfInterestWarning)  # `report` says it
             self.inputs.kind.fit(model, train)
         if group.rank > 0:
             return
@@ -168,8 +171,13 @@ class _Fit:
 def report(console: Any, model: Any) -> None:
     """Say who competed for the fit and whether a row of interest was found."""
     lines = [line for line in getattr(model, "contest_", ()) if line["log_score"] is not None]
-    if not lines:
-        return
+    if lines:
+        _show_contest(console, model, lines)
+    if getattr(model, "has_row_of_interest_", None) is False:
+        console.print("No row of interest was found: do not read located rows as an answer.")
+
+
+def _show_contest(console: Any, model: Any, lines: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
     score = next(name for name in ("auc", "accuracy", "r2") if name in lines[0])
@@ -181,5 +189,3 @@ def report(console: Any, model: Any) -> None:
         table.add_row(line["solver"], line["what"], *numbers)
     console.print(table)
     console.print(f"{len(model.contest_)} ways to fit were compared.")
-    if model.has_row_of_interest_ is False:
-        console.print("No row of interest was found: do not read located rows as an answer.")
