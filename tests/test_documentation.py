@@ -21,6 +21,7 @@ DOCS = ROOT / "docs"
 COMPLETE = (
     "get-started.md",
     "extending.md",
+    "scikit-learn.md",
     "responses.md",
     "stores.md",
     "scaling.md",
@@ -33,6 +34,7 @@ PUBLIC = (
     *("diagatt", "diagatt.text", "diagatt.images", "diagatt.simulate", "diagatt.studies"),
     *("diagatt.theory", "diagatt.plots", "diagatt.report", "diagatt.metrics", "diagatt.stores"),
     *("diagatt.solvers", "diagatt.cells", "diagatt.slides"),
+    *("diagatt.scoring", "diagatt.resampling"),
 )
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BAR = re.compile(r"^.*━.* \d+/[\d?]+ .*\n", re.MULTILINE)  # progress: gone when it is done

@@ -6,7 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics as reference
 
-from diagatt.metrics import accuracy, crlr, mean_deviance, rmse
+from diagatt.metrics import (
+    accuracy,
+    class_scores,
+    crlr,
+    log_density,
+    mean_deviance,
+    number_scores,
+    rmse,
+)
 
 rng = np.random.default_rng(0)
 POSITIVE = rng.gamma(2.0, size=(2, 50)) + 0.1
@@ -145,3 +153,38 @@ def test_certain_and_right_costs_nothing():
 def test_errors_say_what_and_where(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+# ---------------------------------------------------------------------- all scores at once
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_class_scores_are_scikit_learns(n_classes):
+    rng = np.random.default_rng(0)
+    y, p = rng.integers(n_classes, size=80), rng.dirichlet(np.ones(n_classes), size=80)
+    p = 0.9 * p + 0.1 / n_classes  # away from the floor
+    found = class_scores(y, p)
+    ranked = p[:, 1] if n_classes == 2 else p
+    assert found["auc"] == pytest.approx(reference.roc_auc_score(y, ranked, multi_class="ovr"))
+    chosen = p.argmax(axis=1)
+    assert found["accuracy"] == pytest.approx(reference.accuracy_score(y, chosen))
+    assert found["balanced_accuracy"] == pytest.approx(reference.balanced_accuracy_score(y, chosen))
+    assert found["log_score"] == pytest.approx(-reference.log_loss(y, p), rel=1e-9)
+
+
+def test_a_class_that_is_predicted_but_absent_costs_no_balanced_accuracy():
+    p = np.eye(3)[[0, 1, 2]]
+    found = class_scores(np.array([0, 1, 1]), p)
+    assert "auc" not in found
+    assert found["balanced_accuracy"] == pytest.approx(0.75)  # (1 + 1/2) / 2
+
+
+def test_number_scores_are_scikit_learns():
+    rng = np.random.default_rng(0)
+    y, mean = rng.normal(size=50), rng.normal(size=50)
+    found = number_scores(y, mean)
+    assert found["r2"] == pytest.approx(reference.r2_score(y, mean))
+    assert found["rmse"] == pytest.approx(reference.root_mean_squared_error(y, mean))
+    assert found["mae"] == pytest.approx(reference.mean_absolute_error(y, mean))
+    assert found["log_score"] == pytest.approx(log_density(y, mean, "gaussian").mean())
+    assert number_scores(y[:1], mean[:1]).keys() == {"rmse", "mae"}

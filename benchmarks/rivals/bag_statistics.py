@@ -13,21 +13,9 @@ from sklearn.linear_model import LogisticRegressionCV, RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from diagatt.validation import bag_statistics
+
 ALL = ("mean", "min", "max", "std")
-
-
-def bag_statistics(X, statistics=ALL):
-    """Return the statistics of every feature over the rows of a sample, (n, len(statistics)·d)."""
-    starts, lengths = X.offsets[:-1], X.lengths[:, None]
-    mean = np.add.reduceat(X.values, starts) / lengths
-    square = np.add.reduceat(X.values**2, starts) / lengths
-    found = {
-        "mean": mean,
-        "min": np.minimum.reduceat(X.values, starts),
-        "max": np.maximum.reduceat(X.values, starts),
-        "std": np.sqrt(np.maximum(square - mean**2, 0)),
-    }
-    return np.hstack([found[name] for name in statistics])
 
 
 class _OnStatistics:

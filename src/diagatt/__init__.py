@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         TwoStepClassifier,
         TwoStepRegressor,
     )
+    from diagatt.covariates import WithCovariates
     from diagatt.estimators import (
         BlendedClassifier,
         BlendedRegressor,
@@ -57,6 +58,7 @@ __all__ = [
     "StdAttRegressor",
     "TwoStepClassifier",
     "TwoStepRegressor",
+    "WithCovariates",
     "simulate",
 ]
 
@@ -68,6 +70,7 @@ _HOMES = {
     "NotAPosteriorWarning": "certainty",
     "RaggedRows": "ragged",
     "RowStore": "stores",
+    "WithCovariates": "covariates",
     "GroupLassoClassifier": "competitors",
     "GroupLassoRegressor": "competitors",
     "MDSPClassifier": "competitors",

@@ -45,6 +45,11 @@ class Packed(NamedTuple):
 WEIGHTS = (1e-30, 1e30)  # smallest and largest positive weight: float32 holds both
 NEVER = -1e6  # logarithm of the weight of rows that are known not to be active
 SEARCHED_ROWS = 65536  # rows that are searched for NaN in one go
+ROUTING = (
+    " In cross_val_score and other tools of scikit-learn, pass diagatt.WithCovariates(X, "
+    "covariates) as X; or call sklearn.set_config(enable_metadata_routing=True), and give scores "
+    "by name as scoring=diagatt.scoring.scorer(name)."
+)
 
 
 # ---------------------------------------------------------------------- samples
@@ -477,7 +482,7 @@ def covariates(
         if Z.shape[1] != expected and (found is None or names is None or not expected):
             raise InputError(
                 f"the model was fitted with {expected} covariates, got {Z.shape[1]}: pass the same "
-                "covariates to fit and to predict."
+                "covariates to fit and to predict." + (ROUTING if given is None else "")
             )
         place = match(found, names, "covariates", "covariates[list(model.covariate_names_in_)]")
         Z = Z if place is None else np.ascontiguousarray(Z[:, place])

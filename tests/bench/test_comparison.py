@@ -2,33 +2,16 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from diagatt.bench import ASSUMPTIONS, Plan, get_set, run_bench, write_report
 from diagatt.bench.comparison import (
     Comparison,
     critical_difference,
     mean_ranks,
-    paired_interval,
 )
 from diagatt.bench.drawing import groups_not_separated
 from diagatt.studies.results import ResultStore
 from tests.bench.toys import Broken, Constant, FirstRow, register
-
-
-def test_without_correction_it_is_the_paired_t_interval():
-    d = np.array([0.3, -0.1, 0.2, 0.4])
-    mean, low, high = paired_interval(d, test_share=0)
-    expected = stats.ttest_1samp(d, 0).confidence_interval(0.95)
-    assert (low, high) == pytest.approx((expected.low, expected.high))
-    assert mean == pytest.approx(d.mean())
-
-
-def test_the_correction_widens_by_what_nadeau_and_bengio_say():
-    d = np.array([0.3, -0.1, 0.2, 0.4, 0.0])
-    plain, corrected = (paired_interval(d, share) for share in (0, 0.25))
-    ratio = (corrected[2] - corrected[0]) / (plain[2] - plain[0])
-    assert ratio == pytest.approx(np.sqrt((1 / 5 + 1 / 4) / (1 / 5)))
 
 
 @pytest.mark.parametrize(("k", "q"), [(2, 1.960), (5, 2.728), (10, 3.164)])

@@ -4,15 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from diagatt.bench.scores import (
-    FLOOR,
-    as_probabilities,
-    calibration_error,
-    located_share,
-    log_density,
-    score,
-)
+from diagatt.bench.scores import as_probabilities, located_share, score
 from diagatt.datasets import load_bags
+from diagatt.metrics import FLOOR, calibration_error, log_density
 
 
 def test_binary_scores_are_those_of_brute_force():

@@ -73,7 +73,7 @@ def test_the_model_knows_its_names(folder):
     assert model.feature_names_in_.tolist() == ["b", "a", "c"]
     assert model.covariate_names_in_.tolist() == ["sex", "dose"]
     said = run("info", path / "m").output
-    assert "'b', 'a', 'c'" in said
+    assert "3: b, a, c" in said
 
 
 def test_ids_stay_as_they_are_written(folder):

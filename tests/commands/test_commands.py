@@ -75,8 +75,11 @@ def test_evaluate_prints_the_metric(folder):
     model = DiagAttRegressor.load(folder / "m.safetensors")
     predicted = model.predict(table["cells"], covariates=np.arange(300.0)[:, None])
     expected = rmse(table["y"].to_numpy(), predicted)
-    assert f"{expected:.4f}" in done.output
-    assert json.loads(out.read_text())["RMSE"] == pytest.approx(expected)
+    assert f"{expected:.4g}" in done.output
+    scores = json.loads(out.read_text())
+    assert scores["rmse"]["value"] == pytest.approx(expected)
+    assert scores["rmse"]["low"] < expected < scores["rmse"]["high"]
+    assert list(scores) == ["samples", "interval", "r2", "rmse", "mae", "log_score"]
 
 
 def test_explain_writes_the_page_and_info_says_what_is_inside(folder):
@@ -95,8 +98,33 @@ def test_held_out_samples_are_not_fitted(folder):
         *("fit", folder / "cells.parquet", "--target", "y", "--solver", "likelihood"),
         *("--split", "0.25", "-o", folder / "half.safetensors"),
     )
-    assert "on 75 samples held out: RMSE" in done.output
+    assert "75 samples held out" in done.output
+    assert "The saved model is fitted to the other 225 samples; --refit" in done.output
     assert DiagAttRegressor.load(folder / "half.safetensors").n_samples_ == 225
+
+
+def test_refit_saves_the_fit_to_all_samples(folder):
+    parts = ("fit", folder / "cells.parquet", "--target", "y", "--solver", "likelihood")
+    done = run(*parts, "--split", "0.25", "--refit", "-o", folder / "all.safetensors")
+    assert "75 samples held out" in done.output
+    assert "The saved model is fitted to all 300 samples." in done.output
+    whole = DiagAttRegressor.load(folder / "all.safetensors")
+    assert run(*parts, "-o", folder / "plain.safetensors").exit_code == 0
+    plain = DiagAttRegressor.load(folder / "plain.safetensors")
+    np.testing.assert_array_equal(whole.query_key_, plain.query_key_)
+    wrong = run(*parts, "--refit", "-o", folder / "no.safetensors")
+    assert "--refit goes with --split" in str(wrong.exception)
+
+
+def test_fit_says_what_it_understood_before_it_works(folder):
+    done = run(
+        *("fit", folder / "cells.parquet", "--target", "y", "--covariates", "age"),
+        *("--solver", "likelihood", "-o", folder / "told.safetensors"),
+    )
+    said = done.output[: done.output.index("EM")]
+    assert "DiagAttRegressor: 300 samples from" in said
+    for fact in ("4 to 8 per sample", "covariates", "age", "y, numbers from "):
+        assert fact in said
 
 
 def test_words_and_few_whole_numbers_are_classes(tmp_path):

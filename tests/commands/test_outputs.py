@@ -300,7 +300,7 @@ def test_an_interrupt_after_the_model_is_written_says_so(work, tmp_path, monkeyp
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("diagatt.commands.predict.scores", interrupt)
+    monkeypatch.setattr("diagatt.commands.evaluate.scored", interrupt)
     arguments = COMMANDS["fit"](None, work / "d.npz", tmp_path / "m")
     said = refused(*arguments, "--split", 0.5, code=130)
     assert said == f"error: interrupted after {tmp_path / 'm'} was written.\n"

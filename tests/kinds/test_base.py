@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from diagatt import DiagAttRegressor, RaggedRows
 from diagatt.commands.cli import app
-from diagatt.kinds import KINDS, Kind, Option
+from diagatt.kinds import KINDS, Columns, Inputs, Kind, Option
 
 
 def run(*arguments):
@@ -77,3 +77,17 @@ def test_settings_of_another_kind_are_refused(genes):
         app, ["fit", str(genes / "g.csv"), "--text", "dna", "--target", "y", "--letters", "AC"]
     )
     assert "--letters AC is for genes: name their column with --gene." in str(done.exception)
+
+
+def test_a_split_holds_groups_out_together():
+    groups = np.repeat(list("abcdefgh"), [3, 9, 4, 7, 5, 6, 4, 2])
+    X = RaggedRows.from_rows(np.arange(40.0)[:, None])
+    inputs = Inputs(KINDS["rows"], X, np.zeros(40), None, range(40), Columns(), groups)
+    for seed in range(5):
+        train, test = KINDS["rows"].split(inputs, 0.3, seed)
+        assert not set(train.groups) & set(test.groups)
+        assert len(train) + len(test) == 40
+        assert abs(len(test) - 12) <= 5  # half of the largest group
+    one = Inputs(KINDS["rows"], X, np.zeros(40), None, range(40), Columns(), np.array(["a"] * 40))
+    with pytest.raises(ValueError, match="one group"):
+        KINDS["rows"].split(one, 0.3, 0)

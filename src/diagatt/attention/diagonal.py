@@ -309,9 +309,7 @@ class DiagonalAttention(AttentionModule):
     ) -> Assignments:
         """Return the rows that may be active, with their log probabilities and predictors."""
         scores, effects = self.rows(values, offsets)
-        return self._assignments(
-            scores, effects, self.shared(offsets, covariates, offset), offsets
-        )
+        return self._assignments(scores, effects, self.shared(offsets, covariates, offset), offsets)
 
     def joint_density(
         self,

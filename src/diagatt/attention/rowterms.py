@@ -47,8 +47,9 @@ def row_terms(
     values: Tensor,
     offsets: Tensor,
     covariates: Tensor | None = None,
+    offset: Tensor | None = None,
 ) -> RowTerms:
-    """Return the terms of rows under a model, in float64.
+    """Return the terms of rows under a model, in float64; `offset` is a known part of all.
 
     Examples
     --------
@@ -57,9 +58,9 @@ def row_terms(
     torch.Size([3, 1])
     """
     if isinstance(module, Blend):
-        return _of_blend(module, values, offsets, covariates)
+        return _of_blend(module, values, offsets, covariates, offset)
     scores, effects = (t.double() for t in module.rows(values, offsets))
-    shared = module.shared(offsets, covariates).double()
+    shared = module.shared(offsets, covariates, offset).double()
     scores, M = scores / module.temperature, module.groups
     if M > 1:  # values were divided by M
         kappa = attend(scores, offsets, module.coupling, M)
@@ -69,14 +70,16 @@ def row_terms(
     return RowTerms(scores, effects, shared, offsets, module.coupling)
 
 
-def _of_blend(blend: Blend, values: Tensor, offsets: Tensor, covariates: Tensor | None) -> RowTerms:
+def _of_blend(
+    blend: Blend, values: Tensor, offsets: Tensor, covariates: Tensor | None, offset: Tensor | None
+) -> RowTerms:
     parts, effects, shared = [], [], []
     for vote, voter in zip(blend.votes, blend.voters, strict=True):
         mapped = voter.rows(values)
         beside = voter.features(mapped, offsets)
         if covariates is not None:
             beside = torch.cat([covariates.to(beside), beside], dim=1)
-        own = row_terms(voter.attention, mapped.to(values), offsets, beside.to(values))
+        own = row_terms(voter.attention, mapped.to(values), offsets, beside.to(values), offset)
         parts.append((own.weights(), own.scores, vote))
         effects.append(vote * own.effects)
         shared.append(vote * own.shared)

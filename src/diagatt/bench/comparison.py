@@ -9,20 +9,19 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import studentized_range
-from scipy.stats import t as student
 
 from diagatt.bench.run import Plan, failure
-from diagatt.bench.scores import calibration_error
 from diagatt.bench.sets import load_set
 from diagatt.bench.splits import N_FOLDS, n_splits, split
+from diagatt.metrics import calibration_error
 from diagatt.studies.results import ResultStore
 
-__all__ = ["MAIN", "Comparison", "critical_difference", "mean_ranks", "paired_interval"]
+__all__ = ["MAIN", "Comparison", "critical_difference", "mean_ranks"]
 
 #: The score by which a task is judged first.
 MAIN = {"binary": "auc", "multiclass": "accuracy", "regression": "r2"}
 #: Scores of which less is better.
-COSTS = ("ece", "fit_seconds", "predict_seconds", "peak_mb")
+COSTS = ("ece", "rmse", "mae", "fit_seconds", "predict_seconds", "peak_mb")
 
 
 @dataclass
@@ -164,33 +163,3 @@ def critical_difference(n_methods: int, n_sets: int, level: float = 0.05) -> flo
     """
     q = studentized_range.ppf(1 - level, n_methods, np.inf) / np.sqrt(2)
     return float(q * np.sqrt(n_methods * (n_methods + 1) / (6 * n_sets)))
-
-
-def paired_interval(
-    differences: Sequence[float], test_share: float, level: float = 0.95
-) -> tuple[float, float, float]:
-    r"""Return the mean difference with its corrected resampled t interval.
-
-    Splits share samples, so their differences are correlated; Nadeau and Bengio (2003) replace the
-    variance of the mean by :math:`(1/K + n_{test}/n_{train})\,s²`.
-
-    Parameters
-    ----------
-    differences : sequence of K floats
-        One per split.
-    test_share : float
-        n_test / n_train.
-    level : float
-
-    Examples
-    --------
-    >>> mean, low, high = paired_interval([0.1, 0.2, 0.3], test_share=0.25)
-    >>> round(mean, 3), round(low, 3), round(high, 3)
-    (0.2, -0.129, 0.529)
-    """
-    d = np.asarray(differences, dtype=float)
-    if len(d) < 2:
-        return float(d.mean()), -np.inf, np.inf
-    width = student.ppf((1 + level) / 2, len(d) - 1)
-    width *= np.sqrt((1 / len(d) + test_share) * d.var(ddof=1))
-    return float(d.mean()), float(d.mean() - width), float(d.mean() + width)

@@ -15,17 +15,17 @@ from diagatt.bench.comparison import (
     Comparison,
     critical_difference,
     mean_ranks,
-    paired_interval,
 )
 from diagatt.bench.drawing import critical_difference_diagram, speed_picture
 from diagatt.bench.methods import METHODS
 from diagatt.bench.own import DEFAULT
 from diagatt.bench.run import Plan
-from diagatt.bench.scores import FLOOR
 from diagatt.bench.sets import ASSUMPTIONS, load_set
 from diagatt.bench.splits import N_FOLDS, n_splits
 from diagatt.files import write_atomically
+from diagatt.metrics import FLOOR
 from diagatt.plots.canvas import figure_bytes
+from diagatt.resampling import paired_interval
 from diagatt.studies.results import ResultStore
 from diagatt.tables import markdown_table
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from diagatt.bench.sets import BagSet, load_set
 from diagatt.datasets.bags import Bags
+from diagatt.resampling import draw_folds
 
 __all__ = ["N_FOLDS", "fingerprint", "make_folds", "n_splits", "split"]
 
@@ -58,7 +59,8 @@ def make_folds(bags: Bags, seed: int = 0) -> np.ndarray:
     (3, 50)
     """
     repeats = N_REPEATS if len(bags) < SMALL else 1
-    return np.stack([_one_repeat(bags, seed + repeat) for repeat in range(repeats)])
+    given = (bags.y, bags.classifies, bags.groups, N_FOLDS)
+    return np.stack([draw_folds(*given, seed + repeat) for repeat in range(repeats)])
 
 
 def fingerprint(bags: Bags) -> str:
@@ -67,28 +69,6 @@ def fingerprint(bags: Bags) -> str:
     if bags.classifies:
         content += np.unique(bags.y, return_inverse=True)[1].astype(np.int64).tobytes()
     return hashlib.sha256(content).hexdigest()[:16]
-
-
-def _one_repeat(bags: Bags, seed: int) -> np.ndarray:
-    from sklearn.model_selection import (
-        GroupKFold,
-        KFold,
-        StratifiedGroupKFold,
-        StratifiedKFold,
-    )
-
-    how: dict[tuple[bool, bool], Any] = {
-        (True, True): StratifiedGroupKFold,
-        (True, False): StratifiedKFold,
-        (False, True): GroupKFold,
-        (False, False): KFold,
-    }
-    splitter = how[bags.classifies, bags.groups is not None]
-    folds = splitter(N_FOLDS, shuffle=True, random_state=seed)
-    fold = np.empty(len(bags), dtype=np.int64)
-    for k, (_, tested) in enumerate(folds.split(np.zeros(len(bags)), bags.y, bags.groups)):
-        fold[tested] = k
-    return fold
 
 
 @cache

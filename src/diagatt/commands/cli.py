@@ -4,10 +4,26 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
+from typing import Any
 
 import typer
 
-from diagatt.commands import bench, explain, fit, options, predict, store, study, summary
+from diagatt.commands import (
+    bench,
+    cv,
+    evaluate,
+    explain,
+    fit,
+    info,
+    options,
+    plot,
+    predict,
+    store,
+    study,
+    summary,
+)
+from diagatt.commands.speech import said
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -15,18 +31,31 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(options.WithKinds(fit.fit))
-for command in (predict.predict, predict.evaluate, explain.explain):
+app.command()(options.WithKinds(cv.cv))
+for command in (predict.predict, evaluate.evaluate, explain.explain):
     app.command()(options.WithKinds(command, fitted=True))
-for command in (explain.info, summary.summary):
-    app.command()(command)
+app.command()(plot.plot)
+app.command()(info.info)
+app.command()(summary.summary)
 app.add_typer(study.app, name="study")
 app.add_typer(store.app, name="store")
 app.add_typer(bench.app, name="bench")
 
 
+def _say_version(asked: bool) -> None:
+    if asked:
+        from diagatt import __version__
+
+        typer.echo(f"diagatt {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def set_debug(
     debug: bool = typer.Option(False, help="Show the traceback of an error."),
+    version: bool = typer.Option(
+        False, "--version", callback=_say_version, is_eager=True, help="Say the version."
+    ),
 ) -> None:
     """Read the options of all commands."""
     global _debug
@@ -44,8 +73,14 @@ def demo() -> None:
     run_demo()
 
 
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Show a warning as a sentence, without the line of code that it comes from."""
+    typer.echo(f"warning: {said(str(message))}", err=True)
+
+
 def main() -> None:
     """Run the command; a user's mistake is one sentence, not a traceback."""
+    warnings.showwarning = _show_warning
     try:
         app()
     except (ValueError, OSError, ImportError) as error:
@@ -53,6 +88,6 @@ def main() -> None:
             raise
         rank = os.environ.get("RANK")  # under torchrun every process speaks for itself
         who = "error" if rank is None else f"error in process {rank}"
-        typer.echo(f"{who}: {error}", err=True)
+        typer.echo(f"{who}: {said(str(error))}", err=True)
         # 130 is what shells expect of a program that was interrupted.
         sys.exit(130 if isinstance(error, InterruptedError) else 1)

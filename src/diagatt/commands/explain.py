@@ -1,4 +1,4 @@
-"""``diagatt explain`` and ``diagatt info``."""
+"""``diagatt explain``."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ def explain(
     output: options.Output = Path("page.html"),
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     drop: options.Drop = "",
+    cache: options.Cache = None,
     overwrite: options.Overwrite = False,
     heat_maps: Annotated[
         Path | None,
@@ -42,6 +43,7 @@ def explain(
 
         fitted, columns = load_model(model)
         columns = options.without(columns, drop, asked)
+        fitted = options.with_cache(fitted, cache)
         inputs = read_inputs(data, columns)
         inputs = inputs.kind.in_memory(inputs)
         answers = answer(fitted, inputs.X, inputs.named_covariates)
@@ -71,42 +73,3 @@ def _write_heat_maps(folder: Path, fitted: Any, data: Path, columns: Any, mpp: A
         raise ValueError("--heat-maps are for slides: the model was fitted to something else.")
     written = write_heat_maps(folder, fitted, kind.slides(data, columns), mpp=mpp)
     typer.echo(f"wrote {folder}: {len(written) - 1} heat maps and GeoJSON files, top_patches.csv")
-
-
-def info(model: options.Model) -> None:
-    """Say what a model file holds: class, settings, what it was fitted to, how it was found.
-
-    Example: `diagatt info m.safetensors`
-    """
-    from rich.console import Console
-    from rich.table import Table
-
-    from diagatt.kinds.files import load_model
-    from diagatt.names import listed
-
-    fitted, columns = load_model(model)
-    inner = getattr(fitted, "estimator_", fitted)
-    members = getattr(inner, "members_", ())
-    blend = f" of {len(members)} members" if len(members) > 1 else ""
-    if not all(hasattr(member, "n_heads_") for member in members) or not members:
-        members = [inner]  # the members of a contest are no estimators of their own
-
-    def joined(name: str) -> str:
-        return ", ".join(dict.fromkeys(str(getattr(member, name, "–")) for member in members))
-
-    facts = {
-        "model": type(fitted).__name__,
-        "estimator": type(inner).__name__ + blend,
-        "heads": joined("n_heads_"),
-        "features": str(getattr(inner, "n_features_in_", "–")),
-        "samples": joined("n_samples_"),
-        "solver": joined("solver_"),
-        "classes": ", ".join(str(c) for c in getattr(inner, "classes_", [])) or "–",
-    }
-    for name, value in columns.to_json().items():
-        if value:
-            facts[f"--{name}"] = value if isinstance(value, str) else listed(value)
-    table = Table("", str(model), show_lines=False)
-    for name, fact in facts.items():
-        table.add_row(name, fact)
-    Console().print(table)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diagatt.commands import options, outputs
+from diagatt.commands import evaluate, options, outputs, understood
+from diagatt.commands.speech import about
 from diagatt.files import version
 
-# Whole numbers with more different values than this are a count, not classes.
-MAX_CLASSES = 20
+if TYPE_CHECKING:
+    from diagatt.kinds import Inputs
+
 # Lines of the contest that are shown.
 MOST_LINES = 6
 
@@ -24,15 +28,18 @@ def fit(
     features: options.Features = "",
     drop: options.Drop = "",
     id: options.Id = None,
-    family: Annotated[
-        str, typer.Option(help="auto, gaussian, poisson, gamma, bernoulli or multinomial.")
-    ] = "auto",
-    heads: Annotated[str, typer.Option(help="Rows of interest per sample, or auto.")] = "1",
-    solver: Annotated[str, typer.Option(help="auto, likelihood, mixture or gradient.")] = "auto",
+    categories: options.Categories = "",
+    groups: options.Groups = None,
+    family: options.Family = "auto",
+    heads: options.Heads = "1",
+    solver: options.SolverName = "auto",
     split: Annotated[
         float, typer.Option(min=0.0, max=0.9, help="Share held out to see how good the model is.")
     ] = 0.0,
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")] = 0,
+    refit: Annotated[
+        bool, typer.Option("--refit", help="After --split, fit the model to all samples.")
+    ] = False,
+    seed: options.Seed = 0,
     memory: options.Memory = 1024,
     checkpoint: Annotated[
         Path | None,
@@ -63,10 +70,10 @@ def fit(
 
     `torchrun --nproc-per-node 4 --max-restarts 3 -m diagatt fit store/ -o m.safetensors`
     """
-    given = {"n_heads": _heads(heads), "family": family, "solver": solver}
-    defaults = {"n_heads": 1, "family": "auto", "solver": "auto"}
-    changed = {name: value for name, value in given.items() if value != defaults[name]}
-    columns = options.columns(asked, target, covariates, features, drop, id)
+    changed = options.of_model(heads, family, solver)
+    columns = options.columns(asked, target, covariates, features, drop, id, groups, categories)
+    if refit and not split:
+        raise ValueError("--refit goes with --split: without it, the model is fitted to all.")
     state = checkpoint or output.parent / f"{output.name}.checkpoint"
     # A process that torchrun restarts may find the model that it wrote before it was killed.
     job = options.restartable_job()
@@ -80,43 +87,97 @@ def fit(
 
         from rich.console import Console
 
-        from diagatt.commands.predict import scores
         from diagatt.distributed import joined
-        from diagatt.kinds.files import read_inputs, save_model
+        from diagatt.kinds.files import read_inputs
 
         with joined() as group:
             console = Console(highlight=False, quiet=group.rank > 0)
             inputs = read_inputs(data, columns, need_target=True, memory=memory)
-            kind = inputs.kind
-            train, held_out = kind.split(inputs, split, seed)
-            classes = _are_classes(train.y, family)
-            own = options.settings(asked, kind)
-            model = kind.model(classes, len(train), changed, seed, **own)
-            processes = f", {group.size} processes" if group.size > 1 else ""
-            console.print(f"{type(model).__name__}: {len(train)} samples from {data}{processes}")
-            if kind.in_passes:
-                before = version(state)
-                model.set_params(checkpoint=str(state), verbose=group.rank == 0)
-            kind.fit(model, train)
+            job_of_fit = _Fit(console, inputs, data, output, state, changed, seed, asked)
+            job_of_fit.run(group, split, refit, family)
+
+
+@dataclass
+class _Fit:
+    """One run of the command."""
+
+    console: Any
+    inputs: Inputs
+    data: Path
+    output: Path
+    state: Path  # the checkpoint of fits in passes
+    changed: dict[str, Any]
+    seed: int
+    asked: dict[str, Any]
+
+    def run(self, group: Any, split: float, refit: bool, family: str) -> None:
+        """Say what was understood, fit, save, and score what was held out."""
+        kind, console = self.inputs.kind, self.console
+        train, held_out = kind.split(self.inputs, split, self.seed)
+        assert train.y is not None
+        classes = understood.are_classes(train.y, family)
+        model = self._model(classes, train)
+        part = f"{len(train)} of {len(self.inputs)}" if held_out is not None else str(len(train))
+        processes = f", {group.size} processes" if group.size > 1 else ""
+        title = f"{type(model).__name__}: {part} samples from {self.data}{processes}"
+        said = understood.facts(self.inputs, classes)
+        understood.show(console, title, {k: v for k, v in said.items() if k != "samples"})
+        if hint := kind.hint(self.inputs, **options.settings(self.asked, kind)):
+            console.print(f"hint: {hint}", markup=False)
+        self._fit(model, train, group)
+        if group.rank > 0 and not refit:
+            return
+        report(console, getattr(model, "estimator_", model))
+        if held_out is not None and group.rank == 0:
+            found = evaluate.scored(model, held_out, str(self.data))
+            evaluate.show(console, f"{len(held_out)} samples held out", found)
+        if refit:
+            model = self._model(classes, self.inputs)
+            self._fit(model, self.inputs, group)
             if group.rank > 0:
                 return
-            if kind.in_passes:
-                model.set_params(checkpoint=None)
-            save_model(model, output, inputs.columns)
-            _report(console, getattr(model, "estimator_", model))
-            if kind.in_passes and version(state) != before:  # this fit wrote it
-                state.unlink()
-            if held_out is not None:
-                said = ", ".join(f"{name} {x:.4f}" for name, x in scores(model, held_out).items())
-                console.print(f"on {len(held_out)} samples held out: {said}")
-            console.print(f"wrote {output}")
+        if held_out is not None:
+            whole = (
+                f"all {len(self.inputs)} samples" if refit else f"the other {len(train)} samples"
+            )
+            more = "" if refit else "; --refit would fit it to all"
+            console.print(f"The saved model is fitted to {whole}{more}.", soft_wrap=True)
+        console.print(f"wrote {self.output}", soft_wrap=True)
+
+    def _model(self, classes: bool, train: Inputs) -> Any:
+        own = options.settings(self.asked, self.inputs.kind)
+        return self.inputs.kind.model(classes, len(train), self.changed, self.seed, **own)
+
+    def _fit(self, model: Any, train: Inputs, group: Any) -> None:
+        """Fit and save; a checkpoint that this fit wrote is removed when it is done."""
+        from diagatt.certainty import NoRowOfInterestWarning
+        from diagatt.kinds.files import save_model
+
+        before = version(self.state)
+        if self.inputs.kind.in_passes:
+            model.set_params(checkpoint=str(self.state), verbose=group.rank == 0)
+        with about(train.ids), warnings.catch_warnings():
+            warnings.simplefilter("ignore", NoRowOfInterestWarning)  # `report` says it
+            self.inputs.kind.fit(model, train)
+        if group.rank > 0:
+            return
+        if self.inputs.kind.in_passes:
+            model.set_params(checkpoint=None)
+        save_model(model, self.output, self.inputs.columns)
+        if self.inputs.kind.in_passes and version(self.state) != before:
+            self.state.unlink()
 
 
-def _report(console: Any, model: Any) -> None:
+def report(console: Any, model: Any) -> None:
     """Say who competed for the fit and whether a row of interest was found."""
     lines = [line for line in getattr(model, "contest_", ()) if line["log_score"] is not None]
-    if not lines:
-        return
+    if lines:
+        _show_contest(console, model, lines)
+    if getattr(model, "has_row_of_interest_", None) is False:
+        console.print("No row of interest was found: do not read located rows as an answer.")
+
+
+def _show_contest(console: Any, model: Any, lines: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
     score = next(name for name in ("auc", "accuracy", "r2") if name in lines[0])
@@ -128,24 +189,3 @@ def _report(console: Any, model: Any) -> None:
         table.add_row(line["solver"], line["what"], *numbers)
     console.print(table)
     console.print(f"{len(model.contest_)} ways to fit were compared.")
-    if model.has_row_of_interest_ is False:
-        console.print("No row of interest was found: do not read located rows as an answer.")
-
-
-def _heads(heads: str) -> int | str:
-    if heads == "auto":
-        return heads
-    if not heads.isdigit() or int(heads) < 1:
-        raise ValueError(f"--heads must be a positive whole number or auto, got {heads!r}.")
-    return int(heads)
-
-
-def _are_classes(y: Any, family: str) -> bool:
-    """Take words, truth values and few whole numbers as classes, unless a family is given."""
-    import numpy as np
-
-    from diagatt.families import get_family
-
-    if family != "auto":
-        return get_family(family).classifies
-    return y.dtype.kind in "OUSb" or (y.dtype.kind in "iu" and len(np.unique(y)) <= MAX_CLASSES)

@@ -47,6 +47,28 @@ Id = Annotated[
         metavar="COLUMN",
     ),
 ]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        help="Column of groups, such as sites: samples of one group are held out together.",
+        metavar="COLUMN",
+    ),
+]
+Categories = Annotated[
+    str,
+    typer.Option(
+        help="Columns of words that become columns of zeros and ones, one per word.", metavar="A,B"
+    ),
+]
+Family = Annotated[
+    str, typer.Option(help="auto, gaussian, poisson, gamma, bernoulli or multinomial.")
+]
+Heads = Annotated[str, typer.Option(help="Rows of interest per sample, or auto.")]
+SolverName = Annotated[str, typer.Option(help="auto, likelihood, mixture or gradient.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")]
+Cache = Annotated[
+    Path | None, typer.Option(help="Folder that keeps the rows of texts for later commands.")
+]
 
 
 class WithKinds:
@@ -101,6 +123,30 @@ def is_stored(data: Path) -> bool:
     return any(kind.in_passes and kind.opens(data) for kind in KINDS.values())
 
 
+def of_model(heads: str, family: str, solver: str) -> dict[str, Any]:
+    """Return the parameters of the model that were asked for and are not its defaults."""
+    given = {"n_heads": _heads(heads), "family": family, "solver": solver}
+    defaults = {"n_heads": 1, "family": "auto", "solver": "auto"}
+    return {name: value for name, value in given.items() if value != defaults[name]}
+
+
+def _heads(heads: str) -> int | str:
+    if heads == "auto":
+        return heads
+    if not heads.isdigit() or int(heads) < 1:
+        raise ValueError(f"--heads must be a positive whole number or auto, got {heads!r}.")
+    return int(heads)
+
+
+def with_cache(model: Any, folder: Path | None) -> Any:
+    """Let a model of texts keep their rows in a folder; other models have nothing to keep."""
+    if folder is not None:
+        if not hasattr(model, "text_rows_"):
+            raise ValueError(f"--cache {folder} is for models of texts, and this is none.")
+        model.text_rows_.set_params(cache=str(folder))
+    return model
+
+
 def columns(
     asked: dict[str, Any],
     target: str | None,
@@ -108,6 +154,8 @@ def columns(
     features: str = "",
     drop: str = "",
     id: str | None = None,
+    groups: str | None = None,
+    categories: str = "",
 ) -> Columns:
     """Return the columns that were named; several are separated by commas."""
     known = [o.name for kind in KINDS.values() for o in (*kind.columns, *kind.reading)]
@@ -115,7 +163,8 @@ def columns(
     if features and "sample" not in named:
         raise ValueError("--features are columns of a table with one line per row: give --sample.")
     shared, own, unused = (_listed(words) for words in (covariates, features, drop))
-    return Columns(named, target, shared, own, unused, id)
+    words = dict.fromkeys(_listed(categories), ())
+    return Columns(named, target, shared, own, unused, id, groups, words)
 
 
 def without(columns: Columns, drop: str, asked: dict[str, Any] | None = None) -> Columns:
@@ -139,7 +188,7 @@ def settings(asked: dict[str, Any], kind: Kind) -> dict[str, Any]:
             value = asked.get(option.name, option.default)
             if other is not kind and value != option.default:
                 raise ValueError(
-                    f"--{option.name} {value} is for {other.name}s: name their column with "
-                    f"--{other.columns[0].name}."
+                    f"--{option.name.replace('_', '-')} {value} is for {other.name}s: name their "
+                    f"column with --{other.columns[0].name}."
                 )
     return {o.name: asked[o.name] for o in kind.settings if o.name in asked}

@@ -1,15 +1,16 @@
-"""``diagatt predict`` and ``diagatt evaluate``."""
+"""``diagatt predict``."""
 
 from __future__ import annotations
 
 import io
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from diagatt.commands import options, outputs
+from diagatt.commands.speech import about
 
 if TYPE_CHECKING:
     from diagatt.kinds import Inputs, Kind
@@ -25,6 +26,7 @@ def predict(
     data: options.Data,
     output: options.Output = Path("predictions.csv"),
     drop: options.Drop = "",
+    cache: options.Cache = None,
     memory: options.Memory = 1024,
     overwrite: options.Overwrite = False,
     **asked: Any,
@@ -49,12 +51,15 @@ def predict(
         from diagatt.kinds.files import load_model, read_inputs
 
         fitted, columns = load_model(model)
+        fitted = options.with_cache(fitted, cache)
         inputs = read_inputs(data, options.without(columns, drop, asked), memory=memory)
         if parts:
             predict_parts(model, fitted, inputs, output)
         else:
             answers = answer(fitted, inputs.X, inputs.named_covariates)
-            _write(output, _columns(answers, inputs.kind, inputs.ids))
+            with about(inputs.ids):
+                columns_written = _columns(answers, inputs.kind, inputs.ids)
+            _write(output, columns_written)
     typer.echo(f"wrote {output}: {len(inputs)} samples")
 
 
@@ -64,61 +69,6 @@ def _check_ending(output: Path, parts: bool) -> None:
         raise ValueError(f"{output}: predictions of a store are a folder of parts; name a folder.")
     if not parts and output.suffix not in FORMATS:
         raise ValueError(f"{output}: predictions are written as .csv, .jsonl or .parquet.")
-
-
-def evaluate(
-    model: options.Model,
-    data: options.Data,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="JSON file to write as well.")
-    ] = None,
-    drop: options.Drop = "",
-    overwrite: options.Overwrite = False,
-    **asked: Any,
-) -> None:
-    """Compare predictions with known responses.
-
-    Example: `diagatt evaluate m.safetensors test.csv`
-    """
-    with outputs.writing(output, {"MODEL": model, "DATA": data}, overwrite=overwrite):
-        from rich.console import Console
-        from rich.table import Table
-
-        from diagatt.files import write_atomically
-        from diagatt.kinds.files import load_model, read_inputs
-
-        fitted, columns = load_model(model)
-        inputs = read_inputs(data, options.without(columns, drop, asked), need_target=True)
-        found = scores(fitted, inputs)
-        table = Table("metric", "value", title=f"{len(inputs)} samples")
-        for name, value in found.items():
-            table.add_row(name, f"{value:.4f}")
-        Console().print(table)
-        if output is not None:
-            content = {"samples": len(inputs), **found}
-            write_atomically(output, (json.dumps(content, indent=1) + "\n").encode())
-
-
-def scores(model: Any, inputs: Inputs) -> dict[str, float]:
-    """Return accuracy and cross-entropy of classes, or RMSE and R² of numbers."""
-    import numpy as np
-    from sklearn.metrics import log_loss, r2_score
-
-    from diagatt.metrics import accuracy, rmse
-
-    y = np.asarray(inputs.y)
-    given = {} if inputs.covariates is None else {"covariates": inputs.named_covariates}
-    if hasattr(model, "predict_proba"):
-        unknown = np.setdiff1d(y, model.classes_)
-        if len(unknown):
-            raise ValueError(f"the model does not know class {unknown[0]!r}.")
-        probability = model.predict_proba(inputs.X, **given)
-        predicted = model.classes_[probability.argmax(axis=1)]
-        loss = log_loss(y, probability, labels=model.classes_)
-        return {"accuracy": accuracy(y, predicted), "cross-entropy": float(loss)}
-    predicted = model.predict(inputs.X, **given)
-    found = {"RMSE": rmse(y, predicted)}
-    return found if len(inputs) < 2 else found | {"R²": float(r2_score(y, predicted))}
 
 
 def predict_parts(model: Path, fitted: Any, inputs: Inputs, folder: Path) -> None:

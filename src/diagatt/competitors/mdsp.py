@@ -347,7 +347,7 @@ class MDSPRegressor(Regression, _MDSP):
         """Return fitted responses ⟨X_i, C_i⟩ of samples whose responses `y` are given."""
         return super().predict(X, y)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # type: ignore[override]
         """Return R² of the fitted responses; it says nothing about unknown responses."""
         return r2_score(y, self.predict(X, y), sample_weight=sample_weight)
 
@@ -390,6 +390,6 @@ class MDSPClassifier(Classification, _MDSP):
         """Return fitted classes of samples whose classes `y` are given."""
         return super().predict(X, y)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # type: ignore[override]
         """Return the share of right classes; it says nothing about unknown classes."""
         return float(accuracy_score(y, self.predict(X, y), sample_weight=sample_weight))

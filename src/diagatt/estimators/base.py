@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 
 from diagatt import attributes, coerce, names, parameters
 from diagatt.arrays import InputError
+from diagatt.covariates import parted
 from diagatt.families import Family, check_response
 from diagatt.persistence import SavedToFile
 from diagatt.ragged import RaggedRows
@@ -103,6 +104,7 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         All of this happens to a copy, so that a fit that fails leaves the estimator as it was.
         """
         parameters.check(self)
+        X, covariates = parted(X, covariates)
         fitted = copy(self)
         problem = fitted._problem(X, y, sample_weight, covariates, **beside)
         try:

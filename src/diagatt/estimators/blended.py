@@ -14,7 +14,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from diagatt import attributes
+from diagatt.covariates import parted
 from diagatt.estimators.base import RowsEstimator
+from diagatt.estimators.routing import Scored, TakesCovariates
 from diagatt.localization import top_rows
 from diagatt.modelfile import ModelFileError
 from diagatt.parameters import count, instance, shown
@@ -26,7 +28,7 @@ __all__ = ["BlendedClassifier", "BlendedRegressor"]
 
 
 @dataclass(eq=False, repr=False)
-class _Blended(RowsEstimator):
+class _Blended(TakesCovariates, RowsEstimator):
     """What regression and classification share."""
 
     members: Sequence[tuple[str, Any, Sequence[int] | None]]
@@ -42,7 +44,14 @@ class _Blended(RowsEstimator):
     _averaged: ClassVar[str] = "predict"
     members_: list[Any] = field(init=False)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        covariates: Any = None,
+        groups: Any = None,
+    ) -> Self:
         """Fit every member to its blocks.
 
         Parameters
@@ -52,8 +61,10 @@ class _Blended(RowsEstimator):
         sample_weight : array of shape (n,), optional
         covariates : array of shape (n, q), optional
             If all members take them.
+        groups : array of shape (n,), optional
+            Samples that are held out together when ways to fit are compared, likewise.
         """
-        return self._fit(X, y, sample_weight, covariates)
+        return self._fit(X, y, sample_weight, covariates, groups=groups)
 
     def _problem(
         self,
@@ -101,6 +112,7 @@ class _Blended(RowsEstimator):
 
     def _mean(self, method: str, X: Any, covariates: Any) -> np.ndarray:
         check_is_fitted(self)
+        X, covariates = parted(X, covariates)
         rows = self._validate_rows(X, reset=False)
         given = {} if covariates is None else {"covariates": covariates}
         pairs = zip(self.members_, self._parts(rows), strict=True)
@@ -201,7 +213,7 @@ class _Blended(RowsEstimator):
         self.members_ = members
 
 
-class BlendedRegressor(RegressorMixin, _Blended):
+class BlendedRegressor(Scored, RegressorMixin, _Blended):
     r"""Mean of several regressors that read different blocks of the features.
 
     .. math:: \hat y = \tfrac1M \textstyle\sum_m \hat y_m, \qquad
@@ -237,7 +249,7 @@ class BlendedRegressor(RegressorMixin, _Blended):
         return self._mean("predict", X, covariates)
 
 
-class BlendedClassifier(ClassifierMixin, _Blended):
+class BlendedClassifier(Scored, ClassifierMixin, _Blended):
     """Mean of the probabilities of several classifiers.
 
     Parameters and attributes are those of `BlendedRegressor`, and ``classes_``.

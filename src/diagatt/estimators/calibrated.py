@@ -187,7 +187,7 @@ class Calibrated(DiagonalReading):
         """Return weights of all held-out rows as `certainty` gives them, (N, R), with offsets."""
         parts, lengths = [], []
         for _, part, predictor in unseen.parts():
-            terms = row_terms(predictor, part.values, part.offsets, part.covariates)
+            terms = row_terms(predictor, part.values, part.offsets, part.covariates, part.offset)
             parts.append(terms.weights(self._used_temperature))
             lengths.append(part.offsets.diff())
         offsets = np.concatenate([[0], torch.cat(lengths).cumsum(0).cpu().numpy()])

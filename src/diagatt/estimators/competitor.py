@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from diagatt import attributes, coerce
+from diagatt.covariates import parted
 from diagatt.estimators.base import RowsEstimator
 from diagatt.localization import top_rows, top_rows_of_heads
 from diagatt.parameters import Rule, at_least, count, either, one_of, several, values_to_try
@@ -137,6 +138,7 @@ class Competitor(RowsEstimator):
 
     @torch.no_grad()
     def _linear_predictor(self, X: Any, covariates: Any = None) -> np.ndarray:
+        X, covariates = parted(X, covariates)
         values, offsets = self._packed(X)
         self._covariates(covariates, len(offsets) - 1)  # refuses any
         z = self._predictor(values, offsets)

@@ -18,6 +18,7 @@ from diagatt.estimators.calibrated import Calibrated
 from diagatt.estimators.diagonal_reading import check_lengths
 from diagatt.estimators.members import StoredMember
 from diagatt.estimators.presets import get_preset
+from diagatt.estimators.routing import TakesCovariates
 from diagatt.estimators.sources import from_sources
 from diagatt.estimators.stored import check_given, counted_samples, is_small
 from diagatt.parameters import Rule
@@ -49,7 +50,7 @@ from diagatt.stores import RowStore
 ENCODED_SAMPLES = 2000
 
 
-class _DiagAtt(Calibrated):
+class _DiagAtt(TakesCovariates, Calibrated):
     """Everything that regression and classification share."""
 
     rules: ClassVar[Mapping[str, Rule]] = {

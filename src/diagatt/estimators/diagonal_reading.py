@@ -21,6 +21,7 @@ from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.mixture import READOUTS
 from diagatt.certainty import ContestReport, Summary
 from diagatt.certainty.summary import coefficient
+from diagatt.covariates import parted
 from diagatt.encoders import RowEncoder, fit_encoder
 from diagatt.encoders.parameters import from_json as encoder_from_json
 from diagatt.encoders.parameters import to_json as encoder_to_json
@@ -194,6 +195,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
     def _linear_predictor(
         self, X: Any, covariates: Any = None, offset: Any = None, exposure: Any = None
     ) -> np.ndarray:
+        X, covariates = parted(X, covariates)
         rows, module, values, offsets = self._packed(X)
         given = [self._covariates(covariates, len(rows))]
         known = self._offset(offset, exposure, len(rows))

@@ -14,11 +14,12 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 
 from diagatt import attributes, coerce
 from diagatt.estimators.base import RowsEstimator
+from diagatt.estimators.routing import Scored
 from diagatt.estimators.sources import from_sources
 from diagatt.families import Family, get_family
 
 
-class Regression(RegressorMixin, RowsEstimator):
+class Regression(Scored, RegressorMixin, RowsEstimator):
     """Responses are numbers, their mean is g⁻¹(z)."""
 
     def _read_response(self, y: Any, weights: np.ndarray) -> np.ndarray:
@@ -51,7 +52,7 @@ class Regression(RegressorMixin, RowsEstimator):
         return family.observed(torch.from_numpy(table)).numpy()
 
 
-class Classification(ClassifierMixin, RowsEstimator):
+class Classification(Scored, ClassifierMixin, RowsEstimator):
     """Responses are classes, with a logit link for two and a softmax link for more."""
 
     fitted_rules: ClassVar[attributes.Rules] = {"classes_": attributes.classes()}

@@ -44,6 +44,9 @@ class Columns:
     features: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()  # what is not used
     id: str | None = None  # names the lines: rows of a long table, samples of any other
+    groups: str | None = None  # samples that are held out together: patients, sites
+    # Words of covariates and features that are no numbers; () until they are learned.
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # Whether a model was fitted to them: then no others are expected.
     of_a_model: bool = field(default=False, compare=False)
 
@@ -51,7 +54,7 @@ class Columns:
         roles: dict[str, str] = {}
         named: dict[str, Any] = {option: (name,) for option, name in self.asked.items()}
         named |= {name: getattr(self, name) for name in LISTS}
-        named |= {name: (getattr(self, name),) for name in ("target", "id")}
+        named |= {name: (getattr(self, name),) for name in ("target", "id", "groups")}
         for role, columns in named.items():
             for column in columns:
                 if column is not None and column in roles and len(self.asked) < 2:
@@ -60,6 +63,11 @@ class Columns:
                         f"column {column!r} is given as --{role} {twice}: a column has one meaning."
                     )
                 roles[column] = role
+
+    @property
+    def as_text(self) -> list[str]:
+        """Columns of ids, which stay as they are written: 007 is not 7."""
+        return [name for name in (self.asked.get("sample"), self.id, self.groups) if name]
 
     def to_json(self) -> dict[str, Any]:
         """Return a flat dictionary that JSON can hold."""
@@ -74,6 +82,8 @@ class Columns:
 
         if not isinstance(stored, Mapping):
             raise ValueError(f"the columns are {shown(stored)}")
+        stored = dict(stored)
+        categories = _categories(stored.pop("categories", None) or {})
         for name, value in stored.items():
             several = name in LISTS
             words = value if several and isinstance(value, list | tuple) else [value]
@@ -81,9 +91,22 @@ class Columns:
             if value is not None and not fits:
                 raise ValueError(f"the columns of {name} are {shown(value)}")
         named = {name: value for name, value in stored.items() if value is not None}
-        covariates, features, drop = (tuple(named.pop(name, ())) for name in LISTS)
-        target, own = named.pop("target", None), named.pop("id", None)
-        return cls(named, target, covariates, features, drop, own)
+        lists: dict[str, Any] = {name: tuple(named.pop(name, ())) for name in LISTS}
+        single = {name: named.pop(name, None) for name in ("target", "id", "groups")}
+        return cls(named, **lists, **single, categories=categories)
+
+
+def _categories(stored: Any) -> dict[str, tuple[str, ...]]:
+    """Return the words of categories that `to_json` wrote."""
+    from diagatt.parameters import shown
+
+    fits = isinstance(stored, Mapping) and all(
+        isinstance(words, list | tuple) and all(isinstance(word, str) for word in words)
+        for words in stored.values()
+    )
+    if not fits:
+        raise ValueError(f"the columns of categories are {shown(stored)}")
+    return {name: tuple(words) for name, words in stored.items()}
 
 
 @dataclass(frozen=True)
@@ -96,6 +119,8 @@ class Inputs:
     covariates: np.ndarray | None  # (n, q)
     ids: Sequence[Any]  # names of the samples
     columns: Columns = field(default_factory=Columns)  # with what was found out while reading
+    groups: np.ndarray | None = None  # (n,), samples of one group are held out together
+    covariate_names: tuple[str, ...] = ()  # q, with those that were made of words
 
     def __len__(self) -> int:
         return len(self.X)
@@ -103,7 +128,7 @@ class Inputs:
     @property
     def named_covariates(self) -> Any:
         """The covariates as a table with names, where the columns have any; None without."""
-        names = self.columns.covariates
+        names = self.covariate_names or self.columns.covariates
         if self.covariates is None or not names:
             return self.covariates
         import pyarrow as pa
@@ -113,8 +138,10 @@ class Inputs:
     def take(self, samples: np.ndarray) -> Inputs:
         """Return these samples, in this order."""
         X = [self.X[i] for i in samples] if isinstance(self.X, list) else self.X[samples]
-        y, Z = (None if a is None else a[samples] for a in (self.y, self.covariates))
-        return Inputs(self.kind, X, y, Z, [self.ids[i] for i in samples], self.columns)
+        arrays = (self.y, self.covariates, self.groups)
+        y, Z, groups = (None if a is None else a[samples] for a in arrays)
+        ids, more = [self.ids[i] for i in samples], (groups, self.covariate_names)
+        return Inputs(self.kind, X, y, Z, ids, self.columns, *more)
 
 
 class Kind:
@@ -132,6 +159,8 @@ class Kind:
     models: ClassVar[tuple[str, ...]] = ()
     # Name under which a store keeps the inputs.
     payload: ClassVar[str | None] = None
+    # What the responses are called if no column is.
+    target: ClassVar[str] = "y"
     # Whether samples lie on disk in parts, which several processes may share.
     in_passes: ClassVar[bool] = False
 
@@ -165,16 +194,25 @@ class Kind:
         X, ids = self.samples(table, column)
         if columns.id is not None:
             ids = table.strings(columns.id)
-        y, Z = table.responses(columns.target), table.numbers(columns.covariates)
-        return Inputs(self, X, y, Z, ids, columns)
+        from diagatt.kinds.categories import covariates, learned
+
+        columns = learned(table, columns)
+        y, (Z, names) = table.responses(columns.target), covariates(table, columns)
+        return Inputs(self, X, y, Z, ids, columns, table.groups(columns.groups), names)
 
     def split(self, inputs: Inputs, share: float, seed: int) -> tuple[Inputs, Inputs | None]:
-        """Hold out a share of the samples, drawn at random."""
+        """Hold out a share of the samples, drawn at random; samples of one group together."""
         order = np.random.default_rng(seed).permutation(len(inputs))
         count = round(share * len(inputs))
         if not count:
             return inputs, None
+        if inputs.groups is not None:
+            order, count = _by_group(inputs.groups, order, count)
         return inputs.take(np.sort(order[count:])), inputs.take(np.sort(order[:count]))
+
+    def hint(self, inputs: Inputs, **settings: Any) -> str | None:
+        """Return a sentence about what does not suit the settings; None if nothing is odd."""
+        return None
 
     def in_memory(self, inputs: Inputs) -> Inputs:
         """Return the same samples in memory."""
@@ -192,8 +230,8 @@ class Kind:
 
     def fit(self, model: Any, inputs: Inputs) -> None:
         """Fit a model to samples with responses."""
-        given = {} if inputs.covariates is None else {"covariates": inputs.named_covariates}
-        model.fit(inputs.X, inputs.y, **given)
+        known = {"covariates": inputs.named_covariates, "groups": inputs.groups}
+        model.fit(inputs.X, inputs.y, **{k: v for k, v in known.items() if v is not None})
 
     def places(self, answers: Answers, head: int) -> dict[str, Any]:
         """Return the columns that say where a head looked, each of n entries."""
@@ -211,6 +249,16 @@ class Kind:
     def drawing(self, prepared: Any) -> dict[str, Any]:
         """Return what `report.write_page` draws rows on: texts and spans, images and boxes."""
         return {}
+
+
+def _by_group(groups: np.ndarray, order: np.ndarray, count: int) -> tuple[np.ndarray, int]:
+    """Return an order in which groups stay together, and the end of a group near `count`."""
+    _, first, code = np.unique(groups[order], return_index=True, return_inverse=True)
+    if len(first) < 2:
+        raise ValueError("all samples are of one group, which cannot be held out and fitted to.")
+    together = np.argsort(first[code], kind="stable")
+    ends = np.flatnonzero(np.diff(first[code][together])) + 1  # where a group ends, but the last
+    return order[together], int(ends[np.argmin(np.abs(ends - count))])
 
 
 def diagonal(classifies: bool) -> Any:

@@ -13,6 +13,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from diagatt import attributes, parameters
+from diagatt.covariates import parted
+from diagatt.estimators.routing import RoutedInputs, Scored, TakesCovariates
 from diagatt.modelfile import ModelFileError
 from diagatt.persistence import (
     FORMAT_VERSION,
@@ -40,7 +42,7 @@ def inner_has(name: str) -> Any:
     return available_if(has)
 
 
-class KindEstimator(SavedToFile, BaseEstimator):
+class KindEstimator(RoutedInputs, TakesCovariates, SavedToFile, BaseEstimator):
     """Base of the estimators of texts and images.
 
     A subclass has `prepare`, which returns inputs with their `rows` as the estimator sees them;
@@ -64,7 +66,14 @@ class KindEstimator(SavedToFile, BaseEstimator):
     _restore_rows: Callable[[Mapping[str, Any], Any], None]
     _steps: ClassVar[tuple[str, ...]] = ("estimator",)  # parameters that are estimators themselves
 
-    def fit(self, inputs: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> Self:
+    def fit(
+        self,
+        inputs: Any,
+        y: Any,
+        sample_weight: Any = None,
+        covariates: Any = None,
+        groups: Any = None,
+    ) -> Self:
         """Make rows of the inputs and fit the estimator to them.
 
         Parameters
@@ -74,10 +83,14 @@ class KindEstimator(SavedToFile, BaseEstimator):
         sample_weight : array of shape (n,), optional
         covariates : array of shape (n, q), optional
             If the estimator takes them.
+        groups : array of shape (n,), optional
+            Samples that are held out together when ways to fit are compared, likewise.
         """
         parameters.check(self)
+        inputs, covariates = parted(inputs, covariates)
         fitted = copy(self)  # a fit that fails leaves the estimator as it was
-        fitted._fit_inputs(inputs, y, {"sample_weight": sample_weight, "covariates": covariates})
+        beside = {"sample_weight": sample_weight, "covariates": covariates, "groups": groups}
+        fitted._fit_inputs(inputs, y, beside)
         self.__dict__ = fitted.__dict__
         return self
 
@@ -92,7 +105,7 @@ class KindEstimator(SavedToFile, BaseEstimator):
 
     def rows(self, inputs: Any) -> RaggedRows:
         """Return the rows of the inputs as the estimator sees them."""
-        return self.prepare(inputs).rows
+        return self.prepare(parted(inputs, None)[0]).rows
 
     def predict(self, inputs: Any, covariates: Any = None) -> np.ndarray:
         """Return predicted classes or expected responses, (n,)."""
@@ -100,6 +113,7 @@ class KindEstimator(SavedToFile, BaseEstimator):
 
     def _ask(self, method: str, inputs: Any, covariates: Any) -> np.ndarray:
         check_is_fitted(self)
+        inputs, covariates = parted(inputs, covariates)
         given = {} if covariates is None else {"covariates": covariates}
         return getattr(self.estimator_, method)(self.rows(inputs), **given)
 
@@ -157,7 +171,7 @@ class KindEstimator(SavedToFile, BaseEstimator):
         return model
 
 
-class KindClassifier(ClassifierMixin):
+class KindClassifier(Scored, ClassifierMixin):
     """What classifiers add to a `KindEstimator`."""
 
     estimator_: Any

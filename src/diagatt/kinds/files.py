@@ -30,7 +30,7 @@ def read_inputs(
             return found
     from diagatt.kinds.tables import Table
 
-    table = Table.read(path, text=[n for n in (columns.asked.get("sample"), columns.id) if n])
+    table = Table.read(path, text=columns.as_text)
     if need_target and columns.target not in table.names:
         what = f"has no column {columns.target!r}" if columns.target else "needs --target COLUMN"
         raise ValueError(f"{path} {what}: the response must be known here.")
@@ -43,7 +43,8 @@ def read_inputs(
     if len(columns.asked) > 1:
         raise ValueError(f"give one of {', '.join('--' + o for o in columns.asked)}, not several.")
     owners = {option.name: kind for kind in KINDS.values() for option in kind.columns}
-    own = () if columns.id is None else (columns.id,)
+    ids = (columns.id, None if columns.of_a_model else columns.groups)
+    own = [name for name in ids if name is not None]
     for name in (*columns.asked.values(), *own, *columns.covariates, *columns.features):
         table.column(name)
     if len(table) == 0:

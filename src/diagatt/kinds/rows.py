@@ -48,7 +48,8 @@ class Rows(Kind):
         X = X.with_names(found.get("feature_names"))
         ids = [str(i) for i in found.get("ids", range(len(X)))]
         y, Z = found.get(columns.target or "y"), found.get("covariates")
-        return Inputs(self, X, y, Z, ids, columns)
+        groups = found.get(columns.groups or "groups")
+        return Inputs(self, X, y, Z, ids, columns, groups)
 
     def guess(self, table: Table) -> dict[str, str]:
         """Take the only column of lists."""
@@ -66,10 +67,12 @@ class Rows(Kind):
         sample = columns.asked.get("sample")
         if sample is None:
             return super().read(table, columns)
+        from diagatt.kinds.categories import covariates, learned, with_category_columns
         from diagatt.ragged import RaggedRows
 
-        columns = _with_features(table, columns)
-        X, ids = RaggedRows.from_frame(table.data, sample, columns.features, row=columns.id)
+        columns = learned(table, _with_features(table, columns))
+        data, features = with_category_columns(table, columns)
+        X, ids = RaggedRows.from_frame(data, sample, features, row=columns.id)
         own = np.asarray(table.column(sample).to_pylist())
         _, first, inverse = np.unique(own, return_index=True, return_inverse=True)
 
@@ -84,12 +87,14 @@ class Rows(Kind):
                 )
             return values[np.sort(first)]  # in order of first appearance, as X
 
-        y, Z = table.responses(columns.target), table.numbers(columns.covariates)
+        y, (Z, names) = table.responses(columns.target), covariates(table, columns)
         y = None if y is None else per_sample(y, str(columns.target))
         if Z is not None:
-            pairs = zip(Z.T, columns.covariates, strict=True)
+            pairs = zip(Z.T, names, strict=True)
             Z = np.column_stack([per_sample(values, name) for values, name in pairs])
-        return Inputs(self, X, y, Z, [str(i) for i in ids], columns)
+        groups = table.groups(columns.groups)
+        groups = None if groups is None else per_sample(groups, str(columns.groups))
+        return Inputs(self, X, y, Z, [str(i) for i in ids], columns, groups, names)
 
 
 def _with_features(table: Table, columns: Columns) -> Columns:
@@ -98,7 +103,8 @@ def _with_features(table: Table, columns: Columns) -> Columns:
     A fit that names its features does not use the others; a later file may lack those, but a
     column that the fit did not know is refused.
     """
-    used = {*columns.asked.values(), columns.target, columns.id, *columns.covariates, *columns.drop}
+    single = (columns.target, columns.id, columns.groups)
+    used = {*columns.asked.values(), *single, *columns.covariates, *columns.drop}
     others = [name for name in table.names if name not in used]
     if not columns.features:
         return replace(columns, features=tuple(others))

@@ -20,8 +20,8 @@ class Store(Kind):
     in_passes = True
 
     def opens(self, path: Path) -> bool:
-        """Return whether the path is a folder."""
-        return path.is_dir()
+        """Return whether the path is a folder, and none of images."""
+        return path.is_dir() and not KINDS["image"].opens(path)
 
     def open(self, path: Path, columns: Columns, memory: float) -> Inputs:
         """Open the store; responses are read, rows are not."""

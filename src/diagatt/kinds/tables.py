@@ -83,6 +83,10 @@ class Table:
             )
         return np.asarray(self.values(name))
 
+    def groups(self, name: str | None) -> np.ndarray | None:
+        """Return the groups of the lines, (n,) of str; None if they are not named or not there."""
+        return None if name is None or name not in self.names else np.array(self.strings(name))
+
     def numbers(self, names: Sequence[str]) -> np.ndarray | None:
         """Return covariates, (n, q); None without names."""
         found = []
@@ -110,7 +114,11 @@ def _read(path: Path, text: Collection[str]) -> pa.Table:
             column_types=dict.fromkeys(text, pa.string()),  # 007 is not 7
         )
         parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-        return csv.read_csv(path, parse_options=parse, convert_options=convert)
+        given = {"parse_options": parse, "convert_options": convert}
+        try:
+            return csv.read_csv(path, **given)
+        except pa.ArrowInvalid:  # one thread counts lines, and its message names the wrong one
+            return csv.read_csv(path, csv.ReadOptions(use_threads=False), **given)
     if path.suffix in (".jsonl", ".ndjson"):
         return json.read_json(path)
     if path.suffix == ".parquet":

@@ -8,6 +8,7 @@
 """
 
 from diagatt.plots.attention import attention, heads, scores, top_rows
+from diagatt.plots.classes import confusion, roc
 from diagatt.plots.fit import (
     calibration,
     coefficients,
@@ -26,11 +27,13 @@ __all__ = [
     "baseline_hazard",
     "calibration",
     "coefficients",
+    "confusion",
     "contest",
     "heads",
     "history",
     "observed_predicted",
     "patches",
+    "roc",
     "row_reliability",
     "scores",
     "slide",

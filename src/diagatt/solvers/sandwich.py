@@ -254,7 +254,7 @@ Losses = Callable[[At], Tensor]
 @torch.no_grad()
 def _at(module: DiagonalAttention, samples: Samples, log_phi: Tensor) -> At:
     scores, effects = module.rows(samples.values, samples.offsets)
-    shared = module.shared(samples.offsets, samples.covariates)
+    shared = module.shared(samples.offsets, samples.covariates, samples.offset)
     return At(scores, effects, shared, log_phi.expand(samples.n_samples))
 
 

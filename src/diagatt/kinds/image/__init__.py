@@ -8,15 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diagatt.kinds.base import Kind, Option, diagonal
+from diagatt.kinds.base import Columns, Inputs, Kind, Option, diagonal
 
 if TYPE_CHECKING:
     from diagatt.kinds.answers import Answers
     from diagatt.kinds.tables import Table
 
 
+SUFFIXES = {
+    *(".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png"),
+    *(".pnm", ".ppm", ".tif", ".tiff", ".webp"),
+}
+
+
 class Image(Kind):
-    """Image files whose paths stand in a column of a table."""
+    """Image files whose paths stand in a column of a table, or a folder of them."""
 
     name = "image"
     columns = (Option("image", "Column of image paths, relative to the table."),)
@@ -31,6 +37,22 @@ class Image(Kind):
     home = "diagatt.kinds.image.estimator"
     models = ("ImageClassifier", "ImageRegressor")
     payload = "path"
+    target = "folder"
+
+    def opens(self, path: Path) -> bool:
+        """Return whether the path is a folder with images, or with subfolders of images."""
+        if not path.is_dir():
+            return False
+        places = [path, *(child for child in path.iterdir() if child.is_dir())]
+        return any(file.suffix.lower() in SUFFIXES for place in places for file in place.iterdir())
+
+    def open(self, path: Path, columns: Columns, memory: float) -> Inputs:
+        """Read a folder: subfolders are classes; images without subfolders have no response."""
+        from diagatt.kinds.image.folders import read_folder
+
+        found = read_folder(path)
+        ids = [image.relative_to(path).as_posix() for image in found.images]
+        return Inputs(self, found.images, found.y, None, ids, columns)
 
     def samples(self, table: Table, column: str) -> tuple[list[Path], Sequence[Any]]:
         """Return the paths; the samples are named as the table names them."""
@@ -53,7 +75,7 @@ class Image(Kind):
             (settings["patch"], settings["patch"]),
             settings["stride"],
             padding="edge",
-            estimator=diagonal(classifies)(**asked),
+            estimator=diagonal(classifies)(**asked, verbose=True),
             random_state=seed,
         )
 

@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from diagatt.estimators import DiagAttClassifier, DiagAttRegressor
+from diagatt.estimators.routing import Scored
 from diagatt.kinds.estimator import KindClassifier, KindEstimator, inner_has
 from diagatt.kinds.image.kronecker import coefficient_matrices
 from diagatt.kinds.image.patches import PATCH_RULES, PatchRows
@@ -198,7 +199,7 @@ class ImageClassifier(KindClassifier, _ImageEstimator):
     _inner = DiagAttClassifier
 
 
-class ImageRegressor(RegressorMixin, _ImageEstimator):
+class ImageRegressor(Scored, RegressorMixin, _ImageEstimator):
     """Predict a number from the one patch that drives it, and show which it is.
 
     Parameters

@@ -10,15 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from diagatt.kinds.image import SUFFIXES
 from diagatt.kinds.image.reading import MAX_PIXELS, image_size
 from diagatt.kinds.tables import Table
 
 __all__ = ["ImageFiles", "read_folder", "read_table"]
 
-SUFFIXES = {
-    *(".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png"),
-    *(".pnm", ".ppm", ".tif", ".tiff", ".webp"),
-}
 MAX_TOTAL_PIXELS = 1_000_000_000  # 4 GB of grey rows
 
 

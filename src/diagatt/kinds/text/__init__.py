@@ -9,6 +9,7 @@ from diagatt.kinds.base import Kind, Option, diagonal
 
 if TYPE_CHECKING:
     from diagatt.kinds.answers import Answers
+    from diagatt.kinds.base import Inputs
     from diagatt.kinds.tables import Table
 
 
@@ -24,6 +25,19 @@ class Text(Kind):
             str,
             "text",
         ),
+        Option(
+            "language_model",
+            "Language model for texts: minilm, a folder, or a Hugging Face id.",
+            str,
+            "minilm",
+            makes_rows=True,
+        ),
+        Option(
+            "cache",
+            "Folder that keeps the rows of texts for later commands.",
+            str | None,
+            makes_rows=True,
+        ),
     )
     home = "diagatt.kinds.text.estimator"
     models = ("TextClassifier", "TextRegressor")
@@ -37,7 +51,8 @@ class Text(Kind):
         """Return `TextRows` with its defaults."""
         from diagatt.kinds.text.rows import TextRows
 
-        return TextRows()
+        name = settings.get("language_model", "minilm")
+        return TextRows(name, cache=settings.get("cache"))
 
     def model(
         self, classifies: bool, n_samples: int, asked: dict[str, Any], seed: int, **settings: Any
@@ -47,12 +62,28 @@ class Text(Kind):
         from diagatt.kinds.text.presets import text_estimator
         from diagatt.kinds.text.rows import TextRows
 
-        preset = settings["preset"]
+        preset, name = settings["preset"], settings.get("language_model", "minilm")
+        estimator = text_estimator(n_samples, diagonal(classifies), preset, **asked)
+        for part in [m for _, m, _ in getattr(estimator, "members", [("", estimator, None)])]:
+            part.set_params(verbose=True)
         return (TextClassifier if classifies else TextRegressor)(
-            text_rows=TextRows(layers="joined", verbose=True),
-            estimator=text_estimator(n_samples, diagonal(classifies), preset, **asked),
+            text_rows=TextRows(name, layers="joined", cache=settings.get("cache"), verbose=True),
+            estimator=estimator,
             preset=preset,
             random_state=seed,
+        )
+
+    def hint(self, inputs: Inputs, **settings: Any) -> str | None:
+        """Say if texts do not look like what the language model has read."""
+        from diagatt.kinds.text.language import ENGLISH_MODELS, LEAST_SHARE, english_share
+
+        name, share = settings.get("language_model", "minilm"), english_share(inputs.X)
+        if name not in ENGLISH_MODELS or share is None or share >= LEAST_SHARE:
+            return None
+        return (
+            f"these texts do not look English ({100 * share:.0f} % of their words are common "
+            f"English ones), and the model {name} has read little else: name another with "
+            "--language-model."
         )
 
     def places(self, answers: Answers, head: int) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from diagatt.estimators import DiagAttClassifier, DiagAttRegressor
+from diagatt.estimators.routing import Scored
 from diagatt.kinds.answers import answer
 from diagatt.kinds.estimator import KindClassifier, KindEstimator, inner_has
 from diagatt.kinds.text.embedded import EmbeddedTexts, WordWeight, top_words
@@ -137,7 +138,7 @@ class TextClassifier(KindClassifier, _TextEstimator):
         return top_words(self.locate(texts), y, k)
 
 
-class TextRegressor(RegressorMixin, _TextEstimator):
+class TextRegressor(Scored, RegressorMixin, _TextEstimator):
     """Predict a number from texts and point at the words behind it.
 
     Parameters

@@ -1,0 +1,195 @@
+"""``diagatt cv``: how well a model predicts new samples, and whether single rows matter."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from diagatt.commands import options, outputs, understood
+
+if TYPE_CHECKING:
+    from diagatt.kinds import Inputs
+    from diagatt.validation import Validation
+
+FORMATS = ("png", "pdf", "svg")
+DPI = 200
+
+
+def cv(
+    data: options.Data,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.")] = Path("cv"),
+    target: options.Target = None,
+    covariates: options.Covariates = "",
+    features: options.Features = "",
+    drop: options.Drop = "",
+    id: options.Id = None,
+    categories: options.Categories = "",
+    groups: options.Groups = None,
+    folds: Annotated[int, typer.Option(min=2, help="Parts that are held out in turn.")] = 5,
+    family: options.Family = "auto",
+    heads: options.Heads = "1",
+    solver: options.SolverName = "auto",
+    seed: options.Seed = 0,
+    format: Annotated[str, typer.Option(help="Of the figures: png, pdf or svg.")] = "png",
+    overwrite: options.Overwrite = False,
+    **asked: Any,
+) -> None:
+    """Cross-validate a model next to mean pooling and trees, on the same folds.
+
+    It prints AUC, accuracy, balanced accuracy and log score of classes, or R², RMSE, mean absolute
+    error and log score of numbers, with 95 % intervals, and says whether single rows matter. The
+    folder gets the scores, the predictions for held-out samples, a paragraph for a methods
+    section, and figures: ROC, calibration and confusions, or predictions against responses.
+
+    Example: `diagatt cv cells.csv --sample patient --target ill --groups site -o cv`
+    """
+    if format not in FORMATS:
+        raise ValueError(f"--format must be one of {', '.join(FORMATS)}, got {format!r}.")
+    changed = options.of_model(heads, family, solver)
+    columns = options.columns(asked, target, covariates, features, drop, id, groups, categories)
+    with outputs.writing(output, {"DATA": data}, overwrite=overwrite, folder=True):
+        from rich.console import Console
+
+        from diagatt.kinds.files import read_inputs
+
+        console = Console(highlight=False)
+        inputs = read_inputs(data, columns, need_target=True)
+        inputs = inputs.kind.in_memory(inputs)
+        assert inputs.y is not None
+        classes = understood.are_classes(inputs.y, family)
+        understood.show(console, f"{data}:", understood.facts(inputs, classes))
+        if hint := inputs.kind.hint(inputs, **options.settings(asked, inputs.kind)):
+            console.print(f"hint: {hint}", markup=False)
+        fold = _folds(inputs, classes, folds, seed)
+        with tempfile.TemporaryDirectory() as folder:
+            own = options.settings(asked, inputs.kind)
+            own |= {"cache": own["cache"] or folder} if "cache" in own else {}
+            found = _validate(inputs, classes, changed, own, fold, seed)
+        _report(console, found)
+        samples = understood.in_words(inputs)
+        _write(output, found, inputs, samples, solver, seed, format)
+    typer.echo(f"wrote {output}: {', '.join(sorted(p.name for p in output.iterdir()))}")
+
+
+def _folds(inputs: Inputs, classes: bool, count: int, seed: int) -> Any:
+    import numpy as np
+
+    from diagatt.resampling import draw_folds
+
+    assert inputs.y is not None
+    units = inputs.y if inputs.groups is None else inputs.groups
+    most = len(inputs) if inputs.groups is None else len(np.unique(units))
+    what = "samples" if inputs.groups is None else f"different values of {inputs.columns.groups}"
+    if count > most:
+        raise ValueError(f"--folds {count} needs as many {what}, and there are {most}.")
+    if classes:
+        labels, sizes = np.unique(inputs.y, return_counts=True)
+        if sizes.min() < 2:
+            rare = labels[sizes.argmin()]
+            raise ValueError(
+                f"class {rare} has one sample, which cannot be in training and in test: leave it "
+                "out, or join it with another class."
+            )
+        count = min(count, int(sizes.max()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a class with fewer samples than folds: no AUC in some
+        fold = draw_folds(inputs.y, classes, inputs.groups, count, seed)
+    fold = np.unique(fold, return_inverse=True)[1]  # large groups may leave a fold empty
+    for k in range(fold.max() + 1):
+        if classes and len(np.unique(inputs.y[fold != k])) < 2:
+            raise ValueError(
+                f"without fold {k + 1} there is one class only: give fewer --folds, or --groups "
+                "whose classes are mixed."
+            )
+    return fold
+
+
+def _validate(
+    inputs: Inputs, classes: bool, changed: dict, own: dict, fold: Any, seed: int
+) -> Validation:
+    import numpy as np
+
+    from diagatt.progress import progress_bar
+    from diagatt.validation import BASELINES, Task, cross_validate
+
+    family = changed.get("family", "gaussian")
+    task = Task(np.unique(np.asarray(inputs.y))) if classes else Task(None, family)
+
+    def make(n_samples: int) -> Any:
+        return inputs.kind.model(classes, n_samples, changed, seed, **own)
+
+    fits = (int(fold.max()) + 1) * (1 + len(BASELINES))
+    with progress_bar("cross-validation", fits, shown=True) as advance:
+        return cross_validate(inputs, make, task, fold, seed=seed, advance=advance)
+
+
+def _report(console: Any, found: Validation) -> None:
+    from rich.table import Table
+
+    from diagatt.metrics import NAMES
+    from diagatt.validation import OURS
+    from diagatt.validation.writing import shown_interval
+
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column(f"{found.n_folds} folds", no_wrap=True)
+    for method in found.predictions:
+        table.add_column(method, no_wrap=True)
+    classes = found.task.classes is not None
+    for score in found.scores(OURS):
+        cells = [
+            shown_interval(score, *found.interval(method, score), classes)
+            for method in found.predictions
+        ]
+        table.add_row(NAMES[score], *cells)
+    console.print()
+    console.print(table)
+    console.print("[dim]means over folds with 95 % corrected resampled t intervals[/dim]")
+    console.print()
+    seen = [k for k in found.found_rows if k is not None]
+    if seen:
+        console.print(f"A row of interest was found in {sum(seen)} of {len(seen)} folds.")
+    console.print(found.verdict(), markup=False)
+
+
+def _write(
+    folder: Path, found: Validation, inputs: Inputs, samples: str, solver: str, seed: int, kind: str
+) -> None:
+    from diagatt import __version__
+    from diagatt.files import write_atomically
+    from diagatt.plots.canvas import figure_bytes
+    from diagatt.tables import csv_table
+    from diagatt.validation.writing import figures, methods_paragraph, scores_table
+
+    folder.mkdir(exist_ok=True)
+    paragraph = methods_paragraph(found, samples, inputs.columns.groups, solver, seed, __version__)
+    write_atomically(folder / "methods.md", (paragraph + "\n").encode())
+    write_atomically(folder / "scores.csv", csv_table(*scores_table(found)).encode())
+    write_atomically(folder / "predictions.csv", csv_table(*_predictions(found, inputs)).encode())
+    for name, figure in figures(found).items():
+        content = figure_bytes(figure, kind, dpi=DPI)
+        write_atomically(folder / f"{name}.{kind}", content)
+
+
+def _predictions(found: Validation, inputs: Inputs) -> tuple[list[str], Any]:
+    """Return a line per sample: its fold, its response, and what each method predicted."""
+    classes, head = (
+        found.task.classes,
+        ["sample", "fold", inputs.columns.target or inputs.kind.target],
+    )
+    columns: list[Any] = [inputs.ids, (found.fold + 1).tolist(), inputs.y.tolist()]  # type: ignore[union-attr]
+    for method, prediction in found.predictions.items():
+        short = method.replace(" ", "_")
+        if classes is None:
+            head.append(short)
+            columns.append(prediction.tolist())
+            continue
+        head.append(short)
+        columns.append(classes[prediction.argmax(axis=1)].tolist())
+        for k, name in enumerate(classes):
+            head.append(f"{short}_probability_{name}")
+            columns.append(prediction[:, k].tolist())
+    return head, zip(*columns, strict=True)

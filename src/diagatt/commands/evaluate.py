@@ -1,0 +1,118 @@
+"""``diagatt evaluate``, and the scores that `fit` prints of samples held out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from diagatt.commands import options, outputs
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from diagatt.kinds import Inputs
+
+
+@dataclass(frozen=True)
+class Score:
+    """A score with its 95 % bootstrap interval over samples."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+
+
+def evaluate(
+    model: options.Model,
+    data: options.Data,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="JSON file to write as well.")
+    ] = None,
+    drop: options.Drop = "",
+    cache: options.Cache = None,
+    overwrite: options.Overwrite = False,
+    **asked: Any,
+) -> None:
+    """Compare predictions with known responses.
+
+    It prints AUC, accuracy, balanced accuracy and log score (mean log-likelihood) of classes, or
+    R², RMSE, mean absolute error and log score of numbers, with 95 % bootstrap intervals over
+    samples.
+
+    Example: `diagatt evaluate m.safetensors test.csv`
+    """
+    with outputs.writing(output, {"MODEL": model, "DATA": data}, overwrite=overwrite):
+        from rich.console import Console
+
+        from diagatt.files import write_atomically
+        from diagatt.kinds.files import load_model, read_inputs
+
+        fitted, columns = load_model(model)
+        inputs = read_inputs(data, options.without(columns, drop, asked), need_target=True)
+        found = scored(options.with_cache(fitted, cache), inputs, str(data))
+        show(Console(highlight=False), f"{len(inputs):,} samples", found)
+        if output is not None:
+            content = {"samples": len(inputs), "interval": "bootstrap over samples, 95 %"}
+            scores = {s.name: {"value": s.value, "low": s.low, "high": s.high} for s in found}
+            write_atomically(output, (json.dumps(content | scores, indent=1) + "\n").encode())
+
+
+def scored(model: Any, inputs: Inputs, source: str) -> list[Score]:
+    """Return every score of a model on samples with known responses."""
+    import numpy as np
+
+    from diagatt.metrics import NAMES, class_scores, number_scores
+    from diagatt.resampling import bootstrap_intervals
+
+    y = np.asarray(inputs.y)
+    given = {} if inputs.covariates is None else {"covariates": inputs.named_covariates}
+    if hasattr(model, "predict_proba"):
+        y = _codes(y, model.classes_, inputs, source)
+        prediction = model.predict_proba(inputs.X, **given)
+
+        def scores(chosen: Any) -> dict[str, float]:
+            return class_scores(y[chosen], prediction[chosen])
+    else:
+        family = getattr(getattr(model, "estimator_", model), "family", "auto")
+        prediction = model.predict(inputs.X, **given)
+
+        def scores(chosen: Any) -> dict[str, float]:
+            return number_scores(y[chosen], prediction[chosen], family)
+
+    values = scores(np.arange(len(y)))
+    ends = bootstrap_intervals(scores, len(y)) if len(y) > 1 else {}
+    unknown = (float("nan"), float("nan"))
+    return [Score(n, values[n], *ends.get(n, unknown)) for n in NAMES if n in values]
+
+
+def _codes(y: np.ndarray, classes: np.ndarray, inputs: Inputs, source: str) -> np.ndarray:
+    """Return the column of each class; refuse one that the model does not know."""
+    import numpy as np
+
+    for i in np.flatnonzero(~np.isin(y, classes))[:1]:
+        known = ", ".join(str(c) for c in classes[:6]) + (" …" if len(classes) > 6 else "")
+        raise ValueError(
+            f"{source}: the response of sample {inputs.ids[i]} is {y[i]}, a class that the model "
+            f"does not know; it knows {known}."
+        )
+    return np.searchsorted(classes, y)
+
+
+def show(console: Any, title: str, found: list[Score]) -> None:
+    """Print scores with their intervals."""
+    from rich.table import Table
+
+    from diagatt.metrics import COSTS, NAMES
+
+    table = Table(title, "value", "95 % interval", box=None, padding=(0, 3, 0, 0))
+    for score in found:
+        digits = ".4g" if score.name in COSTS else ".3f"
+        known = score.low == score.low  # one sample has none
+        ends = f"{score.low:{digits}} to {score.high:{digits}}" if known else "–"
+        table.add_row(NAMES[score.name], f"{score.value:{digits}}", ends)
+    console.print(table)

@@ -1,0 +1,288 @@
+"""``diagatt plot``: every figure of `diagatt.plots` from a model file, without code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from diagatt.commands import options, outputs
+
+if TYPE_CHECKING:
+    from diagatt.kinds import Inputs
+    from diagatt.kinds.answers import Answers
+
+ENDINGS = (".png", ".pdf", ".svg")
+DPI = 200
+
+
+def plot(
+    figure: Annotated[str, typer.Argument(help="What to draw; see below.", metavar="FIGURE")],
+    model: options.Model,
+    data: Annotated[
+        Path | None, typer.Argument(help="Samples, for figures that show some.", metavar="[DATA]")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="PNG, PDF or SVG file; default: FIGURE.png."),
+    ] = None,
+    of: Annotated[
+        str | None,
+        typer.Option(help="Sample to draw, by its id; default: the first.", metavar="ID"),
+    ] = None,
+    drop: options.Drop = "",
+    cache: options.Cache = None,
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Draw one figure of a model to a file.
+
+    Of the model itself: `coefficients`, `contest` (who competed for the fit), `history`.
+
+    Of one sample (`--of ID`): `attention`, `top-rows`, `words` (texts), `patches` (images).
+
+    Of all samples: `scores`, `heads` (how much attention heads share), and with known responses
+    `roc`, `calibration`, `confusion` (classes) or `observed-predicted` (numbers).
+
+    Example: `diagatt plot attention m.safetensors cells.csv --of 007 -o attention.pdf`
+    """
+    if figure not in FIGURES:
+        raise ValueError(f"there is no figure {figure!r}: choose among {', '.join(FIGURES)}.")
+    path = output or Path(f"{figure}.png")
+    if path.suffix not in ENDINGS:
+        raise ValueError(f"{path}: figures are written as {', '.join(ENDINGS)}.")
+    reads = {"MODEL": model} | ({} if data is None else {"DATA": data})
+    with outputs.writing(path, reads, overwrite=overwrite):
+        chosen = FIGURES[figure]
+        if data is None and chosen.needs != "model":
+            raise ValueError(f"the figure {figure} shows samples: name their file after the model.")
+        import matplotlib as mpl
+
+        mpl.use("Agg")
+        from diagatt.files import write_atomically
+        from diagatt.plots.canvas import figure_bytes
+
+        ax = chosen.draw(_subject(model, data, drop, cache, of, chosen.needs == "responses"))
+        content = figure_bytes(ax.figure, path.suffix[1:], dpi=DPI)
+        write_atomically(path, content)
+    typer.echo(f"wrote {path}")
+
+
+@dataclass
+class _Subject:
+    """A model and, if there are any, samples to draw."""
+
+    model: Any
+    inputs: Inputs | None
+    of: str | None
+
+    @property
+    def estimator(self) -> Any:
+        return getattr(self.model, "estimator_", self.model)
+
+    @cached_property
+    def answers(self) -> Answers:
+        from diagatt.kinds.answers import answer
+
+        assert self.inputs is not None
+        return answer(self.model, self.inputs.X, self.inputs.named_covariates)
+
+    @cached_property
+    def index(self) -> int:
+        """Which sample is drawn."""
+        assert self.inputs is not None
+        ids = [str(i) for i in self.inputs.ids]
+        if self.of is not None and self.of not in ids:
+            raise ValueError(f"--of {self.of}: there is no such sample; the first is {ids[0]}.")
+        return 0 if self.of is None else ids.index(self.of)
+
+    @property
+    def weights(self) -> Any:
+        """Attention of the sample that is drawn, (p, R)."""
+        return self.all_weights[self.index]
+
+    @property
+    def all_weights(self) -> Any:
+        if self.answers.weights is None:
+            raise ValueError(f"{type(self.estimator).__name__} has no attention to draw.")
+        return self.answers.weights
+
+    @property
+    def title(self) -> str:
+        assert self.inputs is not None
+        return f"sample {self.inputs.ids[self.index]}"
+
+    def drawing(self, *names: str) -> list[Any]:
+        """Return what rows are drawn on: texts and spans, images and boxes."""
+        assert self.inputs is not None
+        found = self.inputs.kind.drawing(self.answers.prepared)
+        if names[0] not in found:
+            raise ValueError(f"the model has no {names[0]} to draw rows on.")
+        return [found[name][self.index] for name in names]
+
+
+def _subject(
+    model: Path, data: Path | None, drop: str, cache: Path | None, of: str | None, responses: bool
+) -> _Subject:
+    from diagatt.kinds.files import load_model, read_inputs
+
+    fitted, columns = load_model(model)
+    fitted = options.with_cache(fitted, cache)
+    if data is None:
+        return _Subject(fitted, None, of)
+    inputs = read_inputs(data, options.without(columns, drop), need_target=responses)
+    return _Subject(fitted, inputs.kind.in_memory(inputs), of)
+
+
+def _fitted(subject: _Subject, attribute: str) -> Any:
+    found = getattr(subject.estimator, attribute, None)
+    if found is None:
+        raise ValueError(f"{type(subject.estimator).__name__} has no {attribute} to draw.")
+    return found
+
+
+def _coefficients(subject: _Subject) -> Any:
+    from diagatt import plots
+
+    return plots.coefficients(_fitted(subject, "summary")())
+
+
+def _contest(subject: _Subject) -> Any:
+    from diagatt import plots
+
+    if not len(_fitted(subject, "contest_")):
+        raise ValueError("this fit was no contest: only --solver auto compares ways to fit.")
+    return plots.contest(subject.estimator.contest_)
+
+
+def _history(subject: _Subject) -> Any:
+    from diagatt import plots
+
+    return plots.history(_fitted(subject, "history_"))
+
+
+def _attention(subject: _Subject) -> Any:
+    from diagatt import plots
+
+    ax = plots.attention(subject.weights)
+    ax.set_title(subject.title, fontsize=10, parse_math=False)
+    return ax
+
+
+def _top_rows(subject: _Subject) -> Any:
+    from diagatt import plots
+
+    rows, names = subject.answers.rows, None
+    if getattr(rows, "row_ids", None) is not None:
+        start, stop = rows.offsets[subject.index : subject.index + 2]
+        names = rows.row_ids[start:stop].tolist()
+    ax = plots.top_rows(subject.weights, names=names)
+    ax.set_title(subject.title, fontsize=10, parse_math=False)
+    return ax
+
+
+def _words(subject: _Subject) -> Any:
+    from diagatt import plots
+
+    text, spans = subject.drawing("texts", "spans")
+    return plots.words(text, spans, subject.weights)
+
+
+def _patches(subject: _Subject) -> Any:
+    from diagatt import plots
+
+    image, boxes = subject.drawing("images", "boxes")
+    return plots.patches(image, boxes, subject.weights)
+
+
+def _scores(subject: _Subject) -> Any:
+    from diagatt import plots
+
+    if subject.answers.scores is None:
+        raise ValueError(f"{type(subject.estimator).__name__} has no scores to draw.")
+    ax = plots.scores(subject.answers.scores, subject.answers.located[:, [0]])
+    ax.set_title("located rows of head 0 and all others", fontsize=10)
+    return ax
+
+
+def _heads(subject: _Subject) -> Any:
+    from diagatt import plots
+
+    return plots.heads(subject.all_weights)
+
+
+def _classes(subject: _Subject) -> tuple[Any, Any, Any]:
+    """Return responses as columns, probabilities and classes."""
+    import numpy as np
+
+    probability, inputs = subject.answers.probability, subject.inputs
+    if probability is None or inputs is None:
+        raise ValueError("the model predicts numbers: draw observed-predicted.")
+    classes = subject.estimator.classes_
+    return np.asarray(inputs.y)[:, None] == classes, probability, classes
+
+
+def _roc(subject: _Subject) -> Any:
+    from diagatt import plots
+
+    happened, probability, classes = _classes(subject)
+    if len(classes) == 2:
+        return plots.roc(happened[:, 1], probability[:, 1], label=str(classes[1]))
+    ax = None
+    for k, name in enumerate(classes):
+        ax = plots.roc(happened[:, k], probability[:, k], label=str(name), ax=ax)
+    return ax
+
+
+def _calibration(subject: _Subject) -> Any:
+    from diagatt import plots
+
+    happened, probability, classes = _classes(subject)
+    if len(classes) == 2:
+        return plots.calibration(happened[:, 1], probability[:, 1])
+    right = happened[range(len(happened)), probability.argmax(axis=1)]
+    return plots.calibration(right, probability.max(axis=1))
+
+
+def _confusion(subject: _Subject) -> Any:
+    from diagatt import plots
+
+    _, probability, classes = _classes(subject)
+    predicted = classes[probability.argmax(axis=1)]
+    assert subject.inputs is not None
+    return plots.confusion(subject.inputs.y, predicted, classes=classes)
+
+
+def _observed_predicted(subject: _Subject) -> Any:
+    from diagatt import plots
+
+    if subject.answers.probability is not None or subject.inputs is None:
+        raise ValueError("the model predicts classes: draw roc, calibration or confusion.")
+    return plots.observed_predicted(subject.inputs.y, subject.answers.prediction)
+
+
+@dataclass(frozen=True)
+class _Figure:
+    draw: Callable[[_Subject], Any]
+    needs: str  # "model", "samples" or "responses"
+
+
+#: Every figure by its name on the command line.
+FIGURES: dict[str, _Figure] = {
+    "coefficients": _Figure(_coefficients, "model"),
+    "contest": _Figure(_contest, "model"),
+    "history": _Figure(_history, "model"),
+    "attention": _Figure(_attention, "samples"),
+    "top-rows": _Figure(_top_rows, "samples"),
+    "words": _Figure(_words, "samples"),
+    "patches": _Figure(_patches, "samples"),
+    "scores": _Figure(_scores, "samples"),
+    "heads": _Figure(_heads, "samples"),
+    "roc": _Figure(_roc, "responses"),
+    "calibration": _Figure(_calibration, "responses"),
+    "confusion": _Figure(_confusion, "responses"),
+    "observed-predicted": _Figure(_observed_predicted, "responses"),
+}

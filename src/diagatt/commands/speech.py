@@ -1,0 +1,65 @@
+"""Errors of the library in the words of the command line: options, and samples by their ids."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+# What the library says, and what someone at the command line can do.
+OPTIONS = (
+    (r"\boverwrite=True\b", "--overwrite"),
+    (r"\bshard_mib\b", "--shard-mib"),
+    (r"\bmemory=(\S+) MiB", r"--memory \1"),
+    (r"\bn_heads=(\d+) heads need", r"--heads \1 needs"),
+    (r"\blower n_heads\b", "lower --heads"),
+    (r",? or (?:set|fit with) coupling='independent'", " or give fewer --heads"),
+    (r"lower --heads, drop short samples or give fewer --heads", "lower it, or drop short samples"),
+    (
+        r"solver must be the name of a solver or a solver object, got '(.*)'",
+        r"--solver must be auto, likelihood, mixture or gradient, got \1",
+    ),
+    (
+        r"^unknown family '(\w+)': choose one of \[(.*)\]",
+        r"there is no --family \1: choose one of \2",
+    ),
+    (r"\bchoose another family\b", "choose another --family"),
+    (r" In cross_val_score and other tools of scikit-learn.*$", ""),
+    (r" Select the others: \S+\.$", ""),
+)
+
+
+def said(message: str, ids: Sequence[Any] | None = None) -> str:
+    """Return a message with options for parameters and, if ids are given, ids for positions.
+
+    Examples
+    --------
+    >>> said("y exists: pass overwrite=True to replace it.")
+    'y exists: pass --overwrite to replace it.'
+    >>> said("sample 1, row 3 contains NaN: drop it.", ["007", "012"])
+    'sample 012, row 3 contains NaN: drop it.'
+    """
+    for pattern, words in OPTIONS:
+        message = re.sub(pattern, words, message)
+    if ids is None:
+        return message
+
+    def name(found: re.Match) -> str:
+        place = int(found[1])
+        return found[0].replace(found[1], str(ids[place])) if place < len(ids) else found[0]
+
+    message = re.sub(r"\by\[(\d+)\] = (\S+)", r"the response \2 of sample \1", message)
+    return re.sub(r"\bsample (\d+)\b", name, message)
+
+
+@contextmanager
+def about(ids: Sequence[Any]) -> Iterator[None]:
+    """Name samples by their ids in what goes wrong in the block."""
+    try:
+        yield
+    except ValueError as error:
+        message = said(str(error), ids)
+        if message == str(error):
+            raise
+        raise ValueError(message) from error

@@ -1,0 +1,112 @@
+"""What a command has understood of its input, said before any work is done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from diagatt.kinds import Inputs
+
+# Whole numbers with more different values than this are a count, not classes.
+MAX_CLASSES = 20
+SHOWN = 6  # classes or names that are listed before the rest is counted
+
+
+def facts(inputs: Inputs, classes: bool) -> dict[str, str]:
+    """Return what the samples, their rows, features, covariates and responses are."""
+    said = {"samples": f"{len(inputs):,}{_source(inputs)}"}
+    lengths = _lengths(inputs.X)
+    if lengths is not None:
+        said["rows"] = f"{lengths.sum():,}, {_range(lengths)} per sample"
+    elif hasattr(inputs.X, "n_rows"):
+        said["rows"] = f"{inputs.X.n_rows:,}"
+    count = getattr(inputs.X, "n_features", None)
+    if count is not None:
+        names = getattr(inputs.X, "feature_names", None)
+        said["features"] = str(count) + (f": {_some(names)}" if names else "")
+    if inputs.columns.covariates:
+        said["covariates"] = _some(inputs.covariate_names or inputs.columns.covariates)
+    elif inputs.covariates is not None:
+        said["covariates"] = str(inputs.covariates.shape[1])
+    if inputs.groups is not None:
+        import numpy as np
+
+        said["groups"] = f"{inputs.columns.groups}: {len(np.unique(inputs.groups))}"
+    if inputs.columns.drop:
+        said["not used"] = _some(inputs.columns.drop)
+    if inputs.y is not None:
+        said["target"] = (
+            f"{inputs.columns.target or inputs.kind.target}, {_responses(inputs.y, classes)}"
+        )
+    return said
+
+
+def show(console: Any, title: str, said: dict[str, str]) -> None:
+    """Print facts as two columns that wrap inside the second."""
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, fact in said.items():
+        table.add_row(name, fact)
+    console.print(title, markup=False, soft_wrap=True)
+    console.print(table, markup=False)
+
+
+def are_classes(y: np.ndarray, family: str) -> bool:
+    """Take words, truth values and few whole numbers as classes, unless a family is given."""
+    import numpy as np
+
+    from diagatt.families import get_family
+
+    if family != "auto":
+        classes = get_family(family).classifies
+        if not classes and y.dtype.kind in "OUS":
+            raise ValueError(
+                f"--family {family} is for numbers, and the responses are words, such as {y[0]!s}."
+            )
+        return classes
+    return y.dtype.kind in "OUSb" or (y.dtype.kind in "iu" and len(np.unique(y)) <= MAX_CLASSES)
+
+
+def in_words(inputs: Inputs) -> str:
+    """Return how many samples there are of what: "30 samples with 4 to 8 rows of 3 features"."""
+    said, lengths = f"{len(inputs)} samples", _lengths(inputs.X)
+    if lengths is None:
+        return f"{len(inputs)} {inputs.kind.name}s"
+    return f"{said} with {_range(lengths)} rows of {inputs.X.n_features} features"
+
+
+def _source(inputs: Inputs) -> str:
+    asked = inputs.columns.asked
+    return f", by {', '.join(f'{o} column {c}' for o, c in asked.items())}" if asked else ""
+
+
+def _lengths(X: Any) -> Any:
+    return X.lengths if hasattr(X, "offsets") else None  # a store would have to be read
+
+
+def _range(lengths: Any) -> str:
+    low, high = int(lengths.min()), int(lengths.max())
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _responses(y: np.ndarray, classes: bool) -> str:
+    import numpy as np
+
+    if not classes:
+        numbers = np.asarray(y, dtype=float)
+        return f"numbers from {numbers.min():.4g} to {numbers.max():.4g}, mean {numbers.mean():.4g}"
+    labels, counts = np.unique(y, return_counts=True)
+    pairs = list(zip(labels.tolist(), counts.tolist(), strict=True))
+    listed = ", ".join(f"{label} ({count:,})" for label, count in pairs[:SHOWN])
+    more = f" and {len(pairs) - SHOWN} more" if len(pairs) > SHOWN else ""
+    return f"{len(pairs)} classes: {listed}{more}"
+
+
+def _some(names: Any) -> str:
+    listed = ", ".join(names[:SHOWN])
+    return listed if len(names) <= SHOWN else f"{listed} and {len(names) - SHOWN} more"

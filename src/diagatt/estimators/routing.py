@@ -1,0 +1,66 @@
+"""Covariates through scikit-learn: a score that takes them, and requests for metadata routing.
+
+With ``sklearn.set_config(enable_metadata_routing=True)``, tools such as ``cross_val_score`` cut
+covariates along with X and y, and hand them to `fit`, to predictions and to `score`. Estimators
+with covariates ask for them unless they are told otherwise (``set_fit_request(covariates=False)``),
+because whoever passes covariates means the model to have them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from sklearn.base import is_classifier
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils.metadata_routing import UNUSED
+
+__all__ = ["RoutedInputs", "Scored", "TakesCovariates"]
+
+_Requests = dict[str, Any]
+_ASKED: _Requests = {"covariates": True}
+
+
+class Scored:
+    """The score of a classifier or regressor whose predictions may need covariates."""
+
+    predict: Callable[..., Any]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> float:
+        """Return the accuracy of classes, or R² of numbers.
+
+        Parameters
+        ----------
+        X : samples
+        y : array of shape (n,)
+        sample_weight : array of shape (n,), optional
+        covariates : array of shape (n, q), optional
+            If the model was fitted with them.
+        """
+        given = {} if covariates is None else {"covariates": covariates}
+        measure = accuracy_score if is_classifier(self) else r2_score
+        return float(measure(y, self.predict(X, **given), sample_weight=sample_weight))
+
+
+class TakesCovariates:
+    """Requests of an estimator whose `fit` has covariates and groups.
+
+    Groups are requested so that samples which ``GroupKFold`` holds out together are held out
+    together inside `fit`, too.
+    """
+
+    # scikit-learn reads these when a class is made; names of methods that a class lacks do no harm.
+    __metadata_request__fit: ClassVar[_Requests] = {**_ASKED, "groups": True}
+    __metadata_request__predict: ClassVar[_Requests] = _ASKED
+    __metadata_request__predict_proba: ClassVar[_Requests] = _ASKED
+    __metadata_request__decision_function: ClassVar[_Requests] = _ASKED
+    __metadata_request__score: ClassVar[_Requests] = _ASKED
+
+
+class RoutedInputs:
+    """Requests of an estimator whose first argument is called ``inputs``, which is no metadata."""
+
+    __metadata_request__fit: ClassVar[_Requests] = {"inputs": UNUSED}
+    __metadata_request__predict: ClassVar[_Requests] = {"inputs": UNUSED}
+    __metadata_request__predict_proba: ClassVar[_Requests] = {"inputs": UNUSED}
+    __metadata_request__decision_function: ClassVar[_Requests] = {"inputs": UNUSED}

@@ -1,0 +1,153 @@
+"""Words as numbers: a column of words becomes columns of zeros and ones, one per word.
+
+Which words there are is learned in `fit` and kept in the model file, so that a new table has the
+same columns whatever words it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
+if TYPE_CHECKING:
+    from diagatt.kinds.base import Columns
+    from diagatt.kinds.tables import Table
+
+__all__ = ["covariates", "learned", "with_category_columns"]
+
+# More different words than this are ids or free text.
+MOST_LEVELS = 50
+
+
+def learned(table: Table, columns: Columns) -> Columns:
+    """Return the columns with the words of every category, as far as they are not known yet."""
+    known = dict(columns.categories)
+    if columns.of_a_model:
+        return columns
+    words = [name for name in columns.covariates if is_text(table, name)]
+    for name in dict.fromkeys([*known, *words]):
+        if known.get(name):
+            continue
+        if name not in (*columns.covariates, *columns.features):
+            raise ValueError(
+                f"--categories {name}: a category is a covariate or, with --sample, a feature."
+            )
+        levels = tuple(sorted(set(table.strings(name))))
+        if len(levels) > MOST_LEVELS:
+            raise ValueError(
+                f"{table.name}: column {name!r} has {len(levels)} different words, too many for "
+                f"a category (at most {MOST_LEVELS}); leave it out with --drop {name}."
+            )
+        if len(levels) < 2:
+            raise ValueError(
+                f"{table.name}: column {name!r} is {levels[0]!r} in every line, which says "
+                f"nothing: leave it out with --drop {name}."
+            )
+        known[name] = levels
+    return replace(columns, categories=known)
+
+
+def covariates(table: Table, columns: Columns) -> tuple[np.ndarray | None, tuple[str, ...]]:
+    """Return covariates of the lines, (n, q), and their names.
+
+    A category of k words is k − 1 columns, ``sex=m``: what its first word adds is the intercept's.
+    """
+    found: dict[str, np.ndarray] = {}
+    for name in columns.covariates:
+        levels = columns.categories.get(name)
+        if levels is None:
+            numbers = table.numbers([name])
+            assert numbers is not None
+            found[name] = numbers[:, 0]
+        else:
+            found |= _indicators(table, name, levels, levels[1:])
+    return (np.column_stack(list(found.values())) if found else None), tuple(found)
+
+
+def with_category_columns(table: Table, columns: Columns) -> tuple[pa.Table, list[str]]:
+    """Return the table with one column per word of every category among the features, and names."""
+    data, names = table.data, []
+    for name in columns.features:
+        levels = columns.categories.get(name)
+        if levels is None:
+            refuse_words(table, name)
+            refuse_empty(table, [name])
+            names.append(name)
+            continue
+        for made, values in _indicators(table, name, levels, levels).items():
+            data = data.append_column(made, pa.array(values))
+            names.append(made)
+    return data, names
+
+
+def refuse_words(table: Table, name: str) -> None:
+    """Refuse a feature that holds words, and say what can be done with it."""
+    if not is_text(table, name):
+        return
+    values = table.column(name).to_pylist()
+    words = [i for i, value in enumerate(values) if value is not None and not _is_number(value)]
+    line = words[0] if words else 0
+    if len(words) < len(values) / 2:
+        raise ValueError(
+            f"{table.name}, line {line + 2}: {name!r} is {values[line]!r}, and most of this column "
+            f"are numbers: correct or drop the {_lines(len(words))} with words, or pass "
+            f"--drop {name}."
+        )
+    raise ValueError(
+        f"{table.name}, line {line + 2}: column {name!r} holds {values[line]!r}, and features are "
+        f"numbers: leave it out (--drop {name}), turn its words into columns (--categories "
+        f"{name}), or say what it is (--id, --groups, --covariates, --target)."
+    )
+
+
+def is_text(table: Table, name: str) -> bool:
+    """Return whether a column holds words."""
+    kind = table.column(name).type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def refuse_empty(table: Table, names: Sequence[str]) -> None:
+    """Refuse features with empty cells, naming the line."""
+    for name in names:
+        column = table.column(name)
+        missing = column.is_null(nan_is_null=True)
+        count = pa.compute.sum(missing).as_py() or 0
+        if count:
+            line = missing.to_pylist().index(True) + 2  # the header is line 1
+            raise ValueError(
+                f"{table.name}, line {line}: {name!r} is empty or no number, as in {_lines(count)} "
+                f"of this column: fill the cells, drop the lines, or pass --drop {name}."
+            )
+
+
+def _lines(count: int) -> str:
+    return "1 line" if count == 1 else f"{count} lines"
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _indicators(
+    table: Table, name: str, levels: Sequence[str], kept: Sequence[str]
+) -> Mapping[str, np.ndarray]:
+    values = np.array(table.strings(name))
+    unknown = np.flatnonzero(~np.isin(values, levels))
+    if len(unknown):
+        i = int(unknown[0])
+        raise ValueError(
+            f"{table.name}, line {i + 2}: {name} is {values[i]!s}, which the model does not know; "
+            f"it knows {', '.join(levels)}."
+        )
+    return {f"{name}={level}": (values == level).astype(np.float64) for level in kept}

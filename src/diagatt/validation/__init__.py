@@ -1,0 +1,14 @@
+"""How well a model predicts new samples, next to methods that know nothing of single rows."""
+
+from diagatt.validation.baselines import BASELINES, Part, Task, bag_statistics
+from diagatt.validation.cross import OURS, Validation, cross_validate
+
+__all__ = [
+    "BASELINES",
+    "OURS",
+    "Part",
+    "Task",
+    "Validation",
+    "bag_statistics",
+    "cross_validate",
+]

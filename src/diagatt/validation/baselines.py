@@ -1,0 +1,112 @@
+"""What a model must beat to show that single rows matter: methods that sum up each sample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from diagatt.estimators import PooledClassifier, PooledRegressor
+from diagatt.ragged import RaggedRows
+
+__all__ = ["BASELINES", "Part", "Task", "bag_statistics"]
+
+N_TREES = 300
+STATISTICS = ("mean", "min", "max", "std")
+LEAST_FOLDS = 5  # that tune the penalty of mean pooling
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is predicted."""
+
+    classes: np.ndarray | None  # sorted; None for numbers
+    family: str = "gaussian"
+
+    def probabilities(self, model: Any, *given: Any, **named: Any) -> np.ndarray:
+        """Return class probabilities (n, K) or means (n,); classes the model lacks have 0."""
+        if self.classes is None:
+            return np.asarray(model.predict(*given, **named), dtype=np.float64)
+        own = np.asarray(model.predict_proba(*given, **named), dtype=np.float64)
+        found = np.zeros((len(own), len(self.classes)))
+        found[:, np.searchsorted(self.classes, model.classes_)] = own
+        return found
+
+
+@dataclass(frozen=True)
+class Part:
+    """Samples for training or testing."""
+
+    rows: RaggedRows
+    covariates: np.ndarray | None = None  # (n, q)
+    y: np.ndarray | None = None
+
+
+def bag_statistics(X: RaggedRows, statistics: tuple[str, ...] = STATISTICS) -> np.ndarray:
+    """Return statistics of every feature over the rows of a sample, (n, len(statistics)·d).
+
+    Examples
+    --------
+    >>> bag_statistics(RaggedRows.from_samples([[[1.0], [3.0]]]))
+    array([[2., 1., 3., 1.]])
+    """
+    starts, lengths = X.offsets[:-1], X.lengths[:, None]
+    mean = np.add.reduceat(X.values, starts) / lengths
+    square = np.add.reduceat(X.values**2, starts) / lengths
+    found = {
+        "mean": mean,
+        "min": np.minimum.reduceat(X.values, starts),
+        "max": np.maximum.reduceat(X.values, starts),
+        "std": np.sqrt(np.maximum(square - mean**2, 0)),
+    }
+    return np.hstack([found[name] for name in statistics])
+
+
+def mean_pooling(train: Part, test: Part, task: Task, seed: int) -> np.ndarray:
+    """Predict by a ridge GLM of standardized mean rows and covariates, penalty by five folds."""
+    given: dict[str, Any] = {"ridge": "auto", "random_state": seed}
+    given["selection"] = min(LEAST_FOLDS, len(train.rows))
+    if task.classes is None:
+        model: Any = PooledRegressor(family=task.family, **given)
+    else:
+        model = PooledClassifier(**given)
+    mean, scale = _mean_and_scale(train.rows.values)
+    spread = None if train.covariates is None else _mean_and_scale(train.covariates)
+
+    def standardized(part: Part) -> RaggedRows:
+        values = (part.rows.values - mean) / scale
+        if part.covariates is not None and spread is not None:
+            Z = (part.covariates - spread[0]) / spread[1]  # the same in all rows of a sample
+            values = np.hstack([values, np.repeat(Z, part.rows.lengths, axis=0)])
+        return RaggedRows(values, part.rows.offsets)
+
+    model.fit(standardized(train), train.y)
+    return task.probabilities(model, standardized(test))
+
+
+def trees(train: Part, test: Part, task: Task, seed: int) -> np.ndarray:
+    """Predict by 300 extremely randomized trees on bag statistics and covariates."""
+    from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
+
+    kind = ExtraTreesRegressor if task.classes is None else ExtraTreesClassifier
+    model = kind(N_TREES, random_state=seed)
+
+    def features(part: Part) -> np.ndarray:
+        own = bag_statistics(part.rows)
+        return own if part.covariates is None else np.hstack([own, part.covariates])
+
+    return task.probabilities(model.fit(features(train), train.y), features(test))
+
+
+def _mean_and_scale(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    scale = values.std(axis=0)
+    return values.mean(axis=0), np.where(scale > 0, scale, 1)
+
+
+#: Methods that know samples only as wholes, by name.
+BASELINES: dict[str, Callable[[Part, Part, Task, int], np.ndarray]] = {
+    "mean pooling": mean_pooling,
+    "trees": trees,
+}

@@ -1,0 +1,137 @@
+"""What a cross-validation is told with: a table, figures, and a paragraph for a methods section."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from diagatt import plots
+from diagatt.metrics import COSTS, NAMES
+from diagatt.validation.cross import OURS, Validation
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["figures", "methods_paragraph", "scores_table", "shown_interval"]
+
+BOUNDS = {"auc": (0, 1), "accuracy": (0, 1), "balanced_accuracy": (0, 1), "r2": (-np.inf, 1)}
+_REGRESSION = {"gaussian": "ridge", "auto": "ridge", "poisson": "Poisson", "gamma": "gamma"}
+
+
+def scores_table(validation: Validation) -> tuple[list[str], list[list[Any]]]:
+    """Return names of columns, and a line per method and score: mean, interval, every fold."""
+    head = ["method", "score", "mean", "low", "high"]
+    head += [f"fold_{k + 1}" for k in range(validation.n_folds)]
+    lines = []
+    for method in validation.predictions:
+        for name, by_fold in validation.scores(method).items():
+            values = [by_fold.get(k) for k in range(validation.n_folds)]
+            lines.append([method, name, *validation.interval(method, name), *values])
+    return head, lines
+
+
+def shown_interval(score: str, mean: float, low: float, high: float, classes: bool = False) -> str:
+    """Write a score with its interval, cut off where the score itself ends.
+
+    Examples
+    --------
+    >>> shown_interval("auc", 0.9312, 0.841, 1.02)
+    '0.931 [0.84, 1.00]'
+    >>> shown_interval("rmse", 123.456, 99.0, 150.0)
+    '123 [99, 150]'
+    """
+    least, most = BOUNDS.get(score, (0 if score in COSTS else -np.inf, np.inf))
+    if score == "log_score" and classes:  # of a probability
+        most = 0
+    low, high = max(low, least), min(high, most) + 0.0
+    if score in COSTS:
+        return f"{_short(mean)} [{_short(low)}, {_short(high)}]"
+    digits = 2 if score in ("log_score", "r2") else 3
+    return f"{mean:.{digits}f} [{low:.2f}, {high:.2f}]"
+
+
+def _short(number: float) -> str:
+    return f"{number:.0f}" if 1000 <= number < 1e6 else f"{number:.3g}"
+
+
+def figures(validation: Validation) -> dict[str, Figure]:
+    """Draw ROC, calibration and confusions of classes, or predictions against responses."""
+    import matplotlib.pyplot as plt
+
+    drawn = {}
+
+    def keep(name: str, ax: Any) -> None:
+        drawn[name] = ax.figure
+        plt.close(ax.figure)  # nobody else shows it
+
+    y, ours = validation.y, validation.predictions[OURS]
+    classes = validation.task.classes
+    if classes is None:
+        keep("observed-predicted", plots.observed_predicted(y, ours))
+        return drawn
+    keep("roc", _roc(validation))
+    if len(classes) == 2:
+        ax = plots.calibration(y == 1, ours[:, 1])
+        ax.set_xlabel(f"predicted probability of {classes[1]}", parse_math=False)
+    else:
+        ax = plots.calibration(ours.argmax(axis=1) == y, ours.max(axis=1))
+        ax.set(xlabel="probability of the predicted class", ylabel="share that was right")
+    keep("calibration", ax)
+    keep("confusion", plots.confusion(classes[y], classes[ours.argmax(axis=1)], classes=classes))
+    return drawn
+
+
+def _roc(validation: Validation) -> Any:
+    """Draw a curve per method for two classes, and a curve per class for more."""
+    classes, ax = validation.task.classes, None
+    assert classes is not None
+    if len(classes) == 2:
+        for method, p in validation.predictions.items():
+            ax = plots.roc(validation.y == 1, p[:, 1], label=method, ax=ax)
+    else:
+        for k, name in enumerate(classes):
+            own = validation.predictions[OURS][:, k]
+            ax = plots.roc(validation.y == k, own, label=str(name), ax=ax)
+    assert ax is not None
+    ax.set_title("held-out samples of all folds together", fontsize=10)
+    return ax
+
+
+def methods_paragraph(
+    validation: Validation, samples: str, groups: str | None, solver: str, seed: int, version: str
+) -> str:
+    """Return what was done and found, in sentences for a methods section.
+
+    Parameters
+    ----------
+    validation : Validation
+    samples : str
+        How many samples of what, such as "120 samples with 8 to 12 rows of 6 features".
+    groups : str, optional
+        Column whose samples were held out together.
+    solver : str
+    seed : int
+    version : str
+        Of diagatt.
+    """
+    task, score = validation.task, validation.main
+    name = _REGRESSION.get(task.family, task.family) if task.classes is None else "ridge logistic"
+    folds = f"{'' if task.classes is None else 'stratified '}{validation.n_folds}-fold"
+    together = f"; samples with the same {groups} were held out together" if groups else ""
+    mean, low, high = validation.interval(OURS, score)
+    found = f"{mean:.3f} (95 % interval {low:.3f} to {high:.3f})"
+    others = " and ".join(
+        f"{validation.interval(method, score)[0]:.3f} for {method}"
+        for method in validation.predictions
+        if method != OURS
+    )
+    return (
+        f"The data are {samples}. Diagonalized attention (diagatt {version}, solver {solver!r}, "
+        f"seed {seed}) was compared with {name} regression on mean rows and with 300 extremely "
+        "randomized trees on the mean, minimum, maximum and standard deviation of every feature "
+        f"over the rows of a sample, in {folds} cross-validation{together}. "
+        "Scores are means over folds with corrected resampled t intervals (Nadeau and Bengio, "
+        f"2003). The {NAMES[score]} of diagonalized attention was {found}; it was {others}. "
+        + validation.verdict()
+    )
