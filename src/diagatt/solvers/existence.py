@@ -137,8 +137,10 @@ def _score_residual(samples: Samples, known: Tensor) -> Tensor:
     F = _directions(known, w, len(y) // SAMPLES_PER_DIRECTION)
     penalty = torch.full((F.shape[1],), RIDGE / float(w.sum()), dtype=torch.float64)
     penalty[0] = 0.0
-    beta = fit_glm(samples.family, F, y, w, penalty.to(F), samples.n_outputs)
-    return -samples.family.gradient(y, F @ beta)
+    offset = None if samples.offset is None else samples.offset.double()
+    beta = fit_glm(samples.family, F, y, w, penalty.to(F), samples.n_outputs, offset=offset)
+    z = F @ beta if offset is None else F @ beta + offset
+    return -samples.family.gradient(y, z)
 
 
 def _rest(eta: Tensor, beside: Tensor, weights: Tensor) -> Tensor:

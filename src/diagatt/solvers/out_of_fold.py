@@ -36,10 +36,11 @@ class OutOfFold:
 
     def predictions(self) -> Tensor:
         """Return predictors z of all samples, each by the model that has not seen it, (n, K)."""
-        found = [
-            (place, map_blocks(model, part.values, part.offsets, part.covariates).detach())
-            for place, part, model in self.parts()
-        ]
+        found = []
+        for place, part, model in self.parts():
+            beside = [part.covariates] + ([] if part.offset is None else [part.offset])
+            z = map_blocks(model.predictor, part.values, part.offsets, *beside)
+            found.append((place, z.detach()))
         back = torch.cat([place for place, _ in found]).argsort()
         return torch.cat([z for _, z in found]).double()[back]
 

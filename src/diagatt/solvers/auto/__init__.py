@@ -169,6 +169,7 @@ class Auto(Solver):
             members = fold_members(contest, verdict, fold)
             for member in members:
                 units.undo(member.attention)
+                member.attention.to(samples.dtype)  # the maps stay in float64
             blends.append(Blend(members, samples.family))
         return OutOfFold(samples, contest.folds, list(blends), verdict.existence)
 
