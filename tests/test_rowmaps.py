@@ -364,3 +364,17 @@ def test_weights_and_copies_choose_the_same_maps():
     chosen = rowmaps.distinct_maps(x, heavy)
     assert chosen == rowmaps.distinct_maps(copied, ones(copied))
     assert chosen != rowmaps.distinct_maps(x, ones(x))
+
+
+@pytest.mark.parametrize("name", ["unit", "squares", "ranks", "common"])
+def test_blocks_of_rows_change_nothing(name, monkeypatch):
+    rng = np.random.default_rng(0)
+    values = torch.from_numpy(rng.normal(size=(500, 80)) * np.linspace(1, 3, 80))
+    weights = torch.from_numpy(rng.random(500))
+    whole = ROW_MAPS[name].fitted_to(values, weights)
+    expected = whole(values)
+    monkeypatch.setattr("diagatt.rowmaps.BLOCK", 64)
+    parts = ROW_MAPS[name].fitted_to(values, weights)
+    torch.testing.assert_close(
+        parts(values), expected, rtol=0, atol=1e-8 * float(expected.abs().max())
+    )

@@ -22,6 +22,8 @@ and "given" are affine, so that coefficients of mapped rows can be told in origi
 from __future__ import annotations
 
 import math
+from functools import reduce
+from operator import add
 from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
@@ -43,6 +45,9 @@ SAME_DIGITS = 1e-6
 
 # Ratio of scales, and correlation with normal scores, from which maps are taken to be the same.
 SAME_SCALE, SAME_SHAPE, COMPARED_ROWS = 1.25, 0.99, 2000
+
+# Rows that are transformed in one go, in float64.
+BLOCK = 65536
 
 ROW_MAPS: dict[str, type[RowMap]] = {}
 
@@ -102,7 +107,8 @@ class RowMap(nn.Module):
         made.register_buffer("shift", mean[varies])
         made.register_buffer("scale", _positive(spread[varies]))
         made._fit(x, w)
-        made._fit_subspace(made._transformed(x, _rounding(values)), w)
+        del x
+        made._fit_subspace(values, w)
         return made
 
     @classmethod
@@ -136,12 +142,25 @@ class RowMap(nn.Module):
         """Return varying features, (N, k) in float64 but rounded before, transformed."""
         return (x - self.shift) / self.scale
 
-    def _fit_subspace(self, x: Tensor, weights: Tensor) -> None:
+    def _fit_subspace(self, values: Tensor, weights: Tensor) -> None:
         """Keep the leading principal directions, scaled to a mean variance of one."""
-        if x.shape[1] <= self.most:
+        D = self.width * len(self.columns)
+        if self.most >= D:
             return
-        centre = weights @ x
-        variance, directions = _principal(weights.sqrt()[:, None] * (x - centre))
+        blocks = [slice(i, i + BLOCK) for i in range(0, len(values), BLOCK)]
+        centre = reduce(add, (weights[rows] @ self._varying(values[rows]) for rows in blocks))
+
+        def centred(rows: slice) -> Tensor:
+            x = self._varying(values[rows])
+            return weights[rows].sqrt()[:, None] * (x - centre)
+
+        if len(values) < D:
+            _, S, Vh = torch.linalg.svd(centred(slice(None)), full_matrices=False)
+            variance, directions = S.square(), Vh.T
+        else:
+            gram = reduce(add, (x.T @ x for x in map(centred, blocks)))
+            variance, directions = torch.linalg.eigh(gram)
+            variance, directions = variance.flip(0).clamp(min=0.0), directions.flip(1)
         shares = variance.cumsum(0) / variance.sum()
         kept = min(self.most, int((shares < KEPT_VARIANCE).sum()) + 1)
         if float(shares[kept - 1]) < LEAST_KEPT:
@@ -153,11 +172,17 @@ class RowMap(nn.Module):
 
     def forward(self, values: Tensor) -> Tensor:
         """Return mapped rows in the type of the rows, (N, d) → (N, d')."""
-        x = values.index_select(1, self.columns).double()
-        x = self._transformed(x, _rounding(values))
+        if len(values) > BLOCK:
+            return torch.cat([self.forward(block) for block in values.split(BLOCK)])
+        x = self._varying(values)
         if self._is_projected:
             x = (x - self.centre) @ self.directions
         return x.to(values.dtype)
+
+    def _varying(self, values: Tensor) -> Tensor:
+        """Return the features that vary, transformed, in float64."""
+        x = values.index_select(1, self.columns).double()
+        return self._transformed(x, _rounding(values))
 
     def affine(self) -> AffineMap | None:
         """Return shift and matrix in original features, or None if the map is not affine."""
@@ -204,7 +229,7 @@ class Scaled(Unit):
         self.scale = _positive((weights @ x.square()).sqrt())
         self.shift = torch.zeros_like(self.shift)
 
-    def _fit_subspace(self, x: Tensor, weights: Tensor) -> None:
+    def _fit_subspace(self, values: Tensor, weights: Tensor) -> None:
         """Keep all dimensions: principal directions pass through the mean, not the origin."""
 
 
@@ -331,15 +356,6 @@ def _rounding(values: Tensor) -> float:
 
 def _positive(scale: Tensor) -> Tensor:
     return torch.where(scale > 0, scale, torch.ones_like(scale))
-
-
-def _principal(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return variances and directions (in columns) of centred rows, largest first."""
-    if len(x) < x.shape[1]:
-        _, S, Vh = torch.linalg.svd(x, full_matrices=False)
-        return S.square(), Vh.T
-    variance, directions = torch.linalg.eigh(x.T @ x)
-    return variance.flip(0).clamp(min=0.0), directions.flip(1)
 
 
 def _signed(directions: Tensor) -> Tensor:

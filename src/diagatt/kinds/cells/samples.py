@@ -62,7 +62,7 @@ class CellSamples:
         if len(codes) == 0:
             raise ValueError(f"{table.name} holds no cells.")
         if (codes < 0).any():
-            cell = table.obs.index[int(np.argmax(codes < 0))]
+            cell = str(table.cells[int(np.argmax(codes < 0))])
             raise ValueError(
                 f"cell {cell!r} of {table.name} has no {sample_key!r}: drop it or name its sample."
             )
@@ -98,7 +98,7 @@ class CellSamples:
         wrong = values != own
         if wrong.any():
             at = int(np.argmax(wrong))
-            cell = self.table.obs.index[self.cells[at]]
+            cell = str(self.table.cells[int(self.cells[at])])
             raise ValueError(
                 f"sample {self.ids[self._sample_at(at)]!r} has several values of {name!r}: "
                 f"{own[at]} first, and {values[at]} for cell {cell!r}. It must be the same for all "
@@ -138,7 +138,9 @@ class CellSamples:
 
         cuts = self.offsets[start : stop + 1]
         cells = self.cells[cuts[0] : cuts[-1]]
-        values, names = self.table.rows(cells), self.table.obs.index[cells]
+        own = self.table.cells
+        names = own.take(cells) if hasattr(own, "to_pylist") else own[cells]
+        values = self.table.rows(cells)
         ids = self.ids[start:stop]
         return RaggedRows(values, cuts - cuts[0], self.table.feature_names, ids, names)
 

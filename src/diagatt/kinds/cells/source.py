@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from diagatt.kinds.cells.samples import CellSamples
@@ -16,7 +17,7 @@ from diagatt.kinds.temporary import temporary_store
 __all__ = ["opened", "read_cells", "write_store"]
 
 IN_MEMORY = 2**28  # bytes of rows of a backed object that are read whole; more goes through a store
-MEMORY = 256  # MiB that the rows of such a store may take
+MEMORY = 128  # MiB that the rows of such a store may take; a contest takes several times of it
 
 
 def read_cells(
@@ -85,7 +86,7 @@ def opened(
 ) -> Iterator[tuple[Any, dict[str, Any]]]:
     """Yield samples and the other arguments of an estimator's method.
 
-    A large backed object is copied, sample by sample, to a temporary store.
+    A large file or backed object is copied, sample by sample, to a temporary store.
     """
     given = dict(given)
     words = ["sample_key", "layer", "obsm"]
@@ -93,16 +94,32 @@ def opened(
     if "sample_key" not in how:
         raise TypeError('say which cells belong together: pass sample_key="patient" with AnnData.')
     named = ("covariates", "target", "groups", "sample_weight") if fits else ("covariates",)
-    how |= {k: given.pop(k) for k in named if given.get(k) is not None}
-    if fits and "target" not in how:
+    columns = {k: given.pop(k) for k in named if given.get(k) is not None}
+    if fits and "target" not in columns:
         raise TypeError('say what to predict: pass target="disease", a column of adata.obs.')
-    samples = read_cells(adata, **how)
-    if not samples.table.is_on_disk or samples.table.nbytes <= IN_MEMORY:
-        yield samples.rows(), given | arguments(samples, fits)
-        return
-    if samples.groups is not None:
-        raise ValueError("groups need samples in memory: read the object with adata.to_memory().")
-    yield temporary_store(samples, MEMORY), given
+    key = how.pop("sample_key")
+    with _table(adata, **how) as table:
+        samples = CellSamples.of(table, key, **columns)
+        if not table.is_on_disk or table.nbytes <= IN_MEMORY:
+            rows, rest = samples.rows(), given | arguments(samples, fits)
+        else:
+            if samples.groups is not None:
+                raise ValueError(
+                    "groups need samples in memory: read the object with adata.to_memory()."
+                )
+            rows, rest = temporary_store(samples, MEMORY), given
+    del samples, table  # millions of names are not needed while the model is fitted
+    yield rows, rest
+
+
+@contextmanager
+def _table(adata: Any, **how: Any) -> Iterator[CellTable]:
+    """Open a file, or take an object."""
+    if isinstance(adata, str | Path):
+        with CellTable.opened(Path(adata), **how) as table:
+            yield table
+    else:
+        yield CellTable.of(adata, **how)
 
 
 def arguments(samples: CellSamples, fits: bool) -> dict[str, Any]:

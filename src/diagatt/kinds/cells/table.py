@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from diagatt.kinds.cells.stored_csr import StoredCsr
+from diagatt.kinds.cells.stored_obs import StoredObs
 
 __all__ = ["CellTable"]
 
@@ -24,8 +25,10 @@ class CellTable:
 
     Attributes
     ----------
-    obs : pandas DataFrame
-        One line per cell, named by the cell.
+    obs : mapping of columns: pandas DataFrame, or `StoredObs`
+        One line per cell.
+    cells : pandas Index, or pyarrow array of strings
+        Names of the cells.
     matrix : array, sparse matrix, or either of them on disk; shape (n_cells, n_features)
     feature_names : tuple of str
     name : str
@@ -33,6 +36,7 @@ class CellTable:
     """
 
     obs: Any
+    cells: Any
     matrix: Any
     feature_names: tuple[str, ...]
     name: str = "adata"
@@ -43,20 +47,20 @@ class CellTable:
         _one_of(layer, obsm)
         if obsm is not None:
             matrix = _entry(adata.obsm, obsm, "obsm")
-            return cls(adata.obs, *_named(matrix, obsm))
+            return cls(adata.obs, adata.obs_names, *_named(matrix, obsm))
         matrix = adata.X if layer is None else _entry(adata.layers, layer, "layers")
         if matrix is None:
             raise ValueError("adata has no X: name a layer= or an obsm=.")
         if hasattr(matrix, "group"):  # a backed sparse matrix
             matrix = StoredCsr(matrix.group)
-        return cls(adata.obs, matrix, tuple(map(str, adata.var_names)))
+        return cls(adata.obs, adata.obs_names, matrix, tuple(map(str, adata.var_names)))
 
     @classmethod
     @contextmanager
     def opened(
         cls, path: Path, layer: str | None = None, obsm: str | None = None
     ) -> Iterator[CellTable]:
-        """Open an ``.h5ad`` file; annotations are read, the matrix stays on disk."""
+        """Open an ``.h5ad`` file; names of cells are read, matrix and annotations when needed."""
         h5py, read_elem = _readers()
         _one_of(layer, obsm)
         with h5py.File(path, "r") as file:
@@ -72,19 +76,19 @@ class CellTable:
                 there = ", ".join(file[folder]) if "/" in key and folder in file else "none"
                 raise ValueError(f"{path} has no {key}; there are: {there}.")
             found = file[key]
-            obs = read_elem(file["obs"])
+            obs = StoredObs(file["obs"], read_elem)
             if obsm is not None:
                 values = read_elem(found) if isinstance(found, h5py.Group) else found
-                yield cls(obs, *_named(values, obsm), str(path))
+                yield cls(obs, obs.cells(), *_named(values, obsm), str(path))
                 return
             matrix = StoredCsr(found) if isinstance(found, h5py.Group) else found
             names = tuple(map(str, read_elem(file["var"]).index))
-            yield cls(obs, matrix, names, str(path))
+            yield cls(obs, obs.cells(), matrix, names, str(path))
 
     @property
     def shape(self) -> tuple[int, int]:
         """Count of cells and of features."""
-        return len(self.obs), len(self.feature_names)
+        return len(self.cells), len(self.feature_names)
 
     @cached_property
     def is_on_disk(self) -> bool:
