@@ -27,6 +27,7 @@ COMPLETE = (
     "scaling.md",
     "cells.md",
     "slides.md",
+    "sparse.md",
 )
 RUNNABLE = [*(DOCS / name for name in COMPLETE), *sorted(DOCS.glob("tutorials/*.md"))]
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("tutorials/*.md"))]
@@ -34,7 +35,7 @@ PUBLIC = (
     *("diagatt", "diagatt.text", "diagatt.images", "diagatt.simulate", "diagatt.studies"),
     *("diagatt.theory", "diagatt.plots", "diagatt.report", "diagatt.metrics", "diagatt.stores"),
     *("diagatt.solvers", "diagatt.cells", "diagatt.slides"),
-    *("diagatt.scoring", "diagatt.resampling"),
+    *("diagatt.scoring", "diagatt.resampling", "diagatt.encoders"),
 )
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BAR = re.compile(r"^.*━.* \d+/[\d?]+ .*\n", re.MULTILINE)  # progress: gone when it is done
