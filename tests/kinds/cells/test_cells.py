@@ -104,6 +104,33 @@ def test_fit_and_every_answer(adata):
     np.testing.assert_array_equal(model.predict(shuffled, **how), model.predict(adata, **how))
 
 
+@pytest.mark.parametrize("backed", [False, True])
+def test_large_sparse_matrices_stay_sparse(adata, tmp_path, monkeypatch, backed):
+    stored = adata.copy()
+    few = np.asarray(adata.X) * (np.abs(adata.X) > 2)
+    stored.X = sp.csr_matrix(few)
+    dense = read_cells(stored, "patient").rows()
+    y = read_cells(adata, "patient", target="disease").y
+    assert read_cells(stored, "patient").rows(sparse=True).to_dense() == dense
+    if backed:
+        stored.write_h5ad(tmp_path / "cells.h5ad")
+        stored = tmp_path / "cells.h5ad"
+    seen, original = [], source.CellSamples.rows
+
+    def noted(self, sparse=False):
+        seen.append(original(self, sparse))
+        return seen[-1]
+
+    monkeypatch.setattr(source, "IN_MEMORY", dense.values.nbytes - 1)
+    monkeypatch.setattr(source.CellSamples, "rows", noted)
+    model = DiagAttClassifier(**QUICK).fit(stored, sample_key="patient", target="disease")
+    assert seen[0].is_sparse
+    assert seen[0].to_dense() == dense
+    expected = DiagAttClassifier(**QUICK).fit(seen[0], y).predict_proba(dense)
+    found = model.predict_proba(stored, sample_key="patient")
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 def test_backed_through_a_store(adata, tmp_path, monkeypatch, sparse):
     stored = adata.copy()

@@ -119,9 +119,9 @@ class CellSamples:
     def _sample_at(self, place: int) -> int:
         return int(np.searchsorted(self.offsets, place, side="right")) - 1
 
-    def rows(self) -> Any:
-        """Return the samples in memory, as RaggedRows with all names."""
-        return self._part(0, len(self))
+    def rows(self, sparse: bool = False) -> Any:
+        """Return the samples in memory, as RaggedRows with all names; sparse ones if asked."""
+        return self._part(0, len(self), sparse)
 
     def parts(self) -> Iterator[tuple[slice, Any]]:
         """Yield samples in order, as many at a time as fit into `PART` bytes."""
@@ -133,14 +133,14 @@ class CellSamples:
             yield slice(start, stop), self._part(start, stop)
             start = stop
 
-    def _part(self, start: int, stop: int) -> Any:
+    def _part(self, start: int, stop: int, sparse: bool = False) -> Any:
         from diagatt.ragged import RaggedRows
 
         cuts = self.offsets[start : stop + 1]
         cells = self.cells[cuts[0] : cuts[-1]]
         own = self.table.cells
         names = own.take(cells) if hasattr(own, "to_pylist") else own[cells]
-        values = self.table.rows(cells)
+        values: Any = self.table.sparse_rows(cells) if sparse else self.table.rows(cells)
         ids = self.ids[start:stop]
         return RaggedRows(values, cuts - cuts[0], self.table.feature_names, ids, names)
 

@@ -16,7 +16,9 @@ from diagatt.kinds.temporary import temporary_store
 
 __all__ = ["opened", "read_cells", "write_store"]
 
-IN_MEMORY = 2**28  # bytes of rows of a backed object that are read whole; more goes through a store
+# Bytes of dense rows that are made whole, and of rows on disk that are read whole; beyond, a sparse
+# matrix stays sparse, and rows on disk go through a store.
+IN_MEMORY = 2**28
 MEMORY = 128  # MiB that the rows of such a store may take; a contest takes several times of it
 
 
@@ -100,8 +102,10 @@ def opened(
     key = how.pop("sample_key")
     with _table(adata, **how) as table:
         samples = CellSamples.of(table, key, **columns)
-        if not table.is_on_disk or table.nbytes <= IN_MEMORY:
-            rows, rest = samples.rows(), given | arguments(samples, fits)
+        few = table.nbytes <= IN_MEMORY
+        kept = table.entries is not None and not (table.is_on_disk and table.entries > IN_MEMORY)
+        if few or kept or not table.is_on_disk:
+            rows, rest = samples.rows(kept and not few), given | arguments(samples, fits)
         else:
             if samples.groups is not None:
                 raise ValueError(

@@ -25,6 +25,15 @@ class StoredCsr:
         self.group, self.dtype = group, group["data"].dtype
         self._cuts = group["indptr"][:]
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the stored entries take in memory."""
+        return sum(self.group[name].nbytes for name in ("data", "indices", "indptr"))
+
+    def tocsr(self) -> csr_matrix:
+        """Read the whole matrix."""
+        return self[0 : self.shape[0]]
+
     def __getitem__(self, rows: slice) -> csr_matrix:
         cuts = self._cuts[rows.start : rows.stop + 1]
         place = slice(int(cuts[0]), int(cuts[-1]))

@@ -106,6 +106,17 @@ class CellTable:
         """Bytes of all rows, without zeros left out."""
         return self.shape[0] * self.shape[1] * self.dtype.itemsize
 
+    @cached_property
+    def entries(self) -> int | None:
+        """Bytes of the entries of a sparse matrix, without zeros; None if it is dense."""
+        if isinstance(self.matrix, StoredCsr):
+            return self.matrix.nbytes
+        return 8 * self.matrix.nnz if hasattr(self.matrix, "tocsr") else None
+
+    def sparse_rows(self, cells: np.ndarray) -> Any:
+        """Return the features of some cells as a CSR matrix."""
+        return self.matrix.tocsr()[cells].astype(self.dtype, copy=False)
+
     def rows(self, cells: np.ndarray) -> np.ndarray:
         """Return the features of some cells, dense, (len(cells), n_features).
 
