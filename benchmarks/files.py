@@ -125,13 +125,14 @@ def write_sparse(folder: Path, share: float) -> None:
 
     n, p, d = max(40, round(2000 * share)), 50, 20_000
     rng = np.random.default_rng(0)
-    y = np.arange(n) % 2
+    topic = np.arange(n) % 2
+    y = np.where(rng.random(n) < 0.05, 1 - topic, topic)  # nothing separates classes perfectly
     parts = []
     for i in range(n):
         block = random_array(
             (p, d), density=0.005, rng=rng, data_sampler=lambda size: rng.poisson(2, size) + 1.0
         ).tolil()
-        block[int(rng.integers(p)), :60] = 5.0 * y[i] + 1.0
+        block[int(rng.integers(p)), :60] = 5.0 * topic[i] + 1.0
         parts.append(block.tocsr().astype(np.float32))
     save_npz(folder / "X.npz", vstack(parts, format="csr"), compressed=False)
     np.save(folder / "y.npy", y)

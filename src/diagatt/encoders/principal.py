@@ -48,7 +48,7 @@ class Principal(TransformerMixin, BaseEstimator):
     (500, 5)
     """
 
-    def __init__(self, n_components: int = 128, random_state: int = 0) -> None:
+    def __init__(self, n_components: int = 64, random_state: int = 0) -> None:
         self.n_components = n_components
         self.random_state = random_state
 
