@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone, is_classifier
 
+from diagatt import DiagAttSurvival
+from diagatt.lifetimes import make_times
 from diagatt.persistence import registered
 from diagatt.solvers import SOLVERS
 
@@ -58,6 +60,8 @@ def short(kind: Any, **more: Any) -> Any:
 def estimators() -> Iterator[tuple[str, Callable[[], Any]]]:
     """Yield every estimator by name; those that take a solver once for each solver."""
     for name, kind in registered().items():
+        if kind is DiagAttSurvival:  # its responses are no numbers
+            continue
         if "solver" not in kind._get_param_names():
             yield name, lambda kind=kind: short(kind)
             continue
@@ -67,6 +71,8 @@ def estimators() -> Iterator[tuple[str, Callable[[], Any]]]:
 
 def responses(model: Any) -> np.ndarray:
     """Return what the estimator is fitted to."""
+    if isinstance(model, DiagAttSurvival):
+        return make_times(NUMBERS > 0, np.exp(NUMBERS / 10))
     return LABELS if is_classifier(model) else NUMBERS
 
 

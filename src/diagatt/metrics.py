@@ -42,6 +42,7 @@ NAMES = {
     "auc": "AUC",
     "accuracy": "accuracy",
     "balanced_accuracy": "balanced accuracy",
+    "concordance": "concordance",
     "r2": "R²",
     "rmse": "RMSE",
     "mae": "mean abs. error",

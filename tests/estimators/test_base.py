@@ -9,8 +9,9 @@ from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from diagatt import DiagAttClassifier, DiagAttRegressor, RaggedRows
+from diagatt import DiagAttClassifier, DiagAttRegressor, DiagAttSurvival, RaggedRows
 from diagatt.estimators.competitor import Competitor
+from diagatt.lifetimes import make_times
 from diagatt.parameters import ParameterError
 from diagatt.persistence import registered
 from tests.estimators.samples import ragged, responses
@@ -29,7 +30,7 @@ def make(kind):
         inner = DiagAttClassifier if issubclass(kind, registered()["BlendedClassifier"]) else None
         inner = (inner or DiagAttRegressor)(solver="likelihood")
         return kind([("one", inner, None), ("two", clone(inner), None)])
-    if issubclass(kind, DiagAttClassifier | DiagAttRegressor):
+    if issubclass(kind, DiagAttClassifier | DiagAttRegressor | DiagAttSurvival):
         settings["solver"] = "likelihood"
     return kind(**{name: value for name, value in settings.items() if name in names})
 
@@ -39,6 +40,8 @@ each = pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
 
 
 def y_of(model):
+    if isinstance(model, DiagAttSurvival):
+        return make_times(np.arange(40) % 3 > 0, np.exp(responses(X, "gaussian")))
     return responses(X, "three" if is_classifier(model) else "gaussian")
 
 
@@ -78,7 +81,7 @@ def masked():
 
 
 def test_every_estimator_is_here():
-    assert len(MODELS) == 16
+    assert len(MODELS) == 17
 
 
 @each

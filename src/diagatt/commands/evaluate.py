@@ -41,8 +41,8 @@ def evaluate(
     """Compare predictions with known responses.
 
     It prints AUC, accuracy, balanced accuracy and log score (mean log-likelihood) of classes, or
-    R², RMSE, mean absolute error and log score of numbers, with 95 % bootstrap intervals over
-    samples.
+    R², RMSE, mean absolute error and log score of numbers, or the concordance of times to an event,
+    with 95 % bootstrap intervals over samples.
 
     Example: `diagatt evaluate m.safetensors test.csv`
     """
@@ -66,12 +66,23 @@ def scored(model: Any, inputs: Inputs, source: str) -> list[Score]:
     """Return every score of a model on samples with known responses."""
     import numpy as np
 
-    from diagatt.metrics import NAMES, class_scores, number_scores
+    from diagatt.metrics import NAMES, class_scores, concordance, number_scores
     from diagatt.resampling import bootstrap_intervals
 
     y = np.asarray(inputs.y)
     given = {} if inputs.covariates is None else {"covariates": inputs.named_covariates}
-    if hasattr(model, "predict_proba"):
+    given |= inputs.known
+    if y.dtype.names is not None:  # times to an event
+        times, prediction = (
+            y["time" if "time" in y.dtype.names else "stop"],
+            model.predict(inputs.X, **given),
+        )
+
+        def scores(chosen: Any) -> dict[str, float]:
+            return {
+                "concordance": concordance(y["event"][chosen], times[chosen], prediction[chosen])
+            }
+    elif hasattr(model, "predict_proba"):
         y = _codes(y, model.classes_, inputs, source)
         prediction = model.predict_proba(inputs.X, **given)
 

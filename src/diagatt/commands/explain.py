@@ -46,7 +46,9 @@ def explain(
         fitted = options.with_cache(fitted, cache)
         inputs = read_inputs(data, columns)
         inputs = inputs.kind.in_memory(inputs)
-        answers = answer(fitted, inputs.X, inputs.named_covariates)
+        if inputs.columns.known.get("time"):
+            raise ValueError(f"{model} is a model of times to an event, which have no page yet.")
+        answers = answer(fitted, inputs.X, inputs.named_covariates, inputs.known)
         write_page(
             output,
             answers.estimator,

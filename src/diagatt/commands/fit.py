@@ -12,12 +12,15 @@ import typer
 from diagatt.commands import evaluate, options, outputs, understood
 from diagatt.commands.speech import about
 from diagatt.files import version
+from diagatt.kinds.base import survival
 
 if TYPE_CHECKING:
     from diagatt.kinds import Inputs
 
 # Lines of the contest that are shown.
 MOST_LINES = 6
+# What a contest may compare beside log scores.
+SCORES = ("auc", "accuracy", "r2", "concordance")
 
 
 def fit(
@@ -30,6 +33,11 @@ def fit(
     id: options.Id = None,
     categories: options.Categories = "",
     groups: options.Groups = None,
+    exposure: options.Exposure = None,
+    offset: options.Offset = None,
+    time: options.Time = None,
+    event: options.Event = None,
+    start: options.Start = None,
     family: options.Family = "auto",
     heads: options.Heads = "1",
     solver: options.SolverName = "auto",
@@ -63,6 +71,10 @@ def fit(
 
     `diagatt fit cells.csv --sample patient --id cell --target ill --drop notes`
 
+    `diagatt fit visits.csv --sample patient --time days --event died`
+
+    `diagatt fit cells.csv --sample patient --target relapses --family poisson --exposure years`
+
     A folder that `diagatt store write` made is fitted in bounded memory, by one process or many.
     If it is killed, the same command continues:
 
@@ -71,7 +83,9 @@ def fit(
     `torchrun --nproc-per-node 4 --max-restarts 3 -m diagatt fit store/ -o m.safetensors`
     """
     changed = options.of_model(heads, family, solver)
-    columns = options.columns(asked, target, covariates, features, drop, id, groups, categories)
+    known = {"exposure": exposure, "offset": offset, "time": time, "event": event, "start": start}
+    named = (target, covariates, features, drop, id, groups, categories, known)
+    columns = options.columns(asked, *named)
     if refit and not split:
         raise ValueError("--refit goes with --split: without it, the model is fitted to all.")
     state = checkpoint or output.parent / f"{output.name}.checkpoint"
@@ -146,6 +160,8 @@ class _Fit:
 
     def _model(self, classes: bool, train: Inputs) -> Any:
         own = options.settings(self.asked, self.inputs.kind)
+        if "time" in self.inputs.columns.known:
+            return survival(self.inputs.kind, self.changed, self.seed)
         return self.inputs.kind.model(classes, len(train), self.changed, self.seed, **own)
 
     def _fit(self, model: Any, train: Inputs, group: Any) -> None:
@@ -180,7 +196,7 @@ def report(console: Any, model: Any) -> None:
 def _show_contest(console: Any, model: Any, lines: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
-    score = next(name for name in ("auc", "accuracy", "r2") if name in lines[0])
+    score = next(name for name in SCORES if name in lines[0])
     table = Table("out of fold", "", "log score", score.upper(), "weight", box=None)
     kept = [line for line in lines if line["weight"] > 0][:MOST_LINES]
     other = next((line for line in lines if line not in kept and line["solver"] == "uniform"), None)

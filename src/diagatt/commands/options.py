@@ -61,7 +61,29 @@ Categories = Annotated[
     ),
 ]
 Family = Annotated[
-    str, typer.Option(help="auto, gaussian, poisson, gamma, bernoulli or multinomial.")
+    str,
+    typer.Option(
+        help="auto, gaussian, poisson, negative_binomial, gamma, tweedie, huber, quantile(0.9), "
+        "bernoulli, multinomial, ordinal; of times cox, weibull, lognormal or loglogistic."
+    ),
+]
+Exposure = Annotated[
+    str | None,
+    typer.Option(help="Column of exposures of counts, such as years.", metavar="COLUMN"),
+]
+Offset = Annotated[
+    str | None, typer.Option(help="Column of a known part of the predictor.", metavar="COLUMN")
+]
+Time = Annotated[
+    str | None, typer.Option(help="Column of times to an event, for survival.", metavar="COLUMN")
+]
+Event = Annotated[
+    str | None,
+    typer.Option(help="Column that says whether the event has happened.", metavar="COLUMN"),
+]
+Start = Annotated[
+    str | None,
+    typer.Option(help="Column of times from which samples are observed.", metavar="COLUMN"),
 ]
 Heads = Annotated[str, typer.Option(help="Rows of interest per sample, or auto.")]
 SolverName = Annotated[str, typer.Option(help="auto, likelihood, mixture or gradient.")]
@@ -156,15 +178,21 @@ def columns(
     id: str | None = None,
     groups: str | None = None,
     categories: str = "",
+    known: dict[str, str | None] | None = None,
 ) -> Columns:
     """Return the columns that were named; several are separated by commas."""
-    known = [o.name for kind in KINDS.values() for o in (*kind.columns, *kind.reading)]
-    named = {name: asked[name] for name in known if asked.get(name)}
+    option_names = [o.name for kind in KINDS.values() for o in (*kind.columns, *kind.reading)]
+    named = {name: asked[name] for name in option_names if asked.get(name)}
     if features and "sample" not in named:
         raise ValueError("--features are columns of a table with one line per row: give --sample.")
     shared, own, unused = (_listed(words) for words in (covariates, features, drop))
     words = dict.fromkeys(_listed(categories), ())
-    return Columns(named, target, shared, own, unused, id, groups, words)
+    given = {role: column for role, column in (known or {}).items() if column is not None}
+    if "time" in given and target is not None:
+        raise ValueError("--time is a response, and so is --target: give one of them.")
+    if "time" not in given and {"event", "start"} & set(given):
+        raise ValueError("--event and --start go with --time: name the column of times.")
+    return Columns(named, target, shared, own, unused, id, groups, words, given)
 
 
 def without(columns: Columns, drop: str, asked: dict[str, Any] | None = None) -> Columns:

@@ -56,7 +56,7 @@ def predict(
         if parts:
             predict_parts(model, fitted, inputs, output)
         else:
-            answers = answer(fitted, inputs.X, inputs.named_covariates)
+            answers = answer(fitted, inputs.X, inputs.named_covariates, inputs.known)
             with about(inputs.ids):
                 columns_written = _columns(answers, inputs.kind, inputs.ids)
             _write(output, columns_written)

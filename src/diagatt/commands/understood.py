@@ -37,9 +37,11 @@ def facts(inputs: Inputs, classes: bool) -> dict[str, str]:
     if inputs.columns.drop:
         said["not used"] = _some(inputs.columns.drop)
     if inputs.y is not None:
-        said["target"] = (
-            f"{inputs.columns.target or inputs.kind.target}, {_responses(inputs.y, classes)}"
-        )
+        columns = inputs.columns
+        name = columns.known.get("time") or columns.target or inputs.kind.target
+        said["target"] = f"{name}, {_responses(inputs.y, classes)}"
+    for role, numbers in inputs.known.items():
+        said[role] = f"{inputs.columns.known[role]}, mean {numbers.mean():.4g}"
     return said
 
 
@@ -62,6 +64,8 @@ def are_classes(y: np.ndarray, family: str) -> bool:
 
     from diagatt.families import get_family
 
+    if y.dtype.names is not None:  # times to an event
+        return False
     if family != "auto":
         classes = get_family(family).classifies
         if not classes and y.dtype.kind in "OUS":
@@ -97,6 +101,10 @@ def _range(lengths: Any) -> str:
 def _responses(y: np.ndarray, classes: bool) -> str:
     import numpy as np
 
+    if y.dtype.names is not None:
+        name = "time" if "time" in y.dtype.names else "stop"
+        times, seen = y[name], int(y["event"].sum())
+        return f"times from {times.min():.4g} to {times.max():.4g}, {seen:,} with the event"
     if not classes:
         numbers = np.asarray(y, dtype=float)
         return f"numbers from {numbers.min():.4g} to {numbers.max():.4g}, mean {numbers.mean():.4g}"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
 
@@ -20,6 +21,7 @@ class Answers:
     prepared: Any  # the inputs with their rows, as `prepare` of a model returned them
     rows: Any
     covariates: Any = None
+    known: Mapping[str, Any] = field(default_factory=dict)  # exposure and offset
 
     @cached_property
     def prediction(self) -> np.ndarray:
@@ -87,10 +89,13 @@ class Answers:
 
     def _ask(self, method: str) -> np.ndarray:
         given = {} if self.covariates is None else {"covariates": self.covariates}
+        given |= self.known
         return np.asarray(getattr(self.estimator, method)(self.rows, **given))
 
 
-def answer(model: Any, inputs: Any, covariates: Any = None) -> Answers:
+def answer(
+    model: Any, inputs: Any, covariates: Any = None, known: Mapping[str, Any] | None = None
+) -> Answers:
     """Make the rows of the inputs, once, and ask a fitted model about them.
 
     Parameters
@@ -98,6 +103,8 @@ def answer(model: Any, inputs: Any, covariates: Any = None) -> Answers:
     model : fitted estimator of rows, texts, images, …
     inputs : whatever the model predicts
     covariates : array of shape (n, q), optional
+    known : mapping, optional
+        Exposure and offset, arrays of shape (n,).
 
     Examples
     --------
@@ -110,8 +117,9 @@ def answer(model: Any, inputs: Any, covariates: Any = None) -> Answers:
     """
     if hasattr(model, "prepare"):
         prepared = model.prepare(inputs)
-        return Answers(_with_one_module(model.estimator_), prepared, prepared.rows, covariates)
-    return Answers(_with_one_module(model), inputs, inputs, covariates)
+        inner = _with_one_module(model.estimator_)
+        return Answers(inner, prepared, prepared.rows, covariates, known or {})
+    return Answers(_with_one_module(model), inputs, inputs, covariates, known or {})
 
 
 def _with_one_module(estimator: Any) -> Any:

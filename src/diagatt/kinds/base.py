@@ -17,6 +17,9 @@ __all__ = ["KINDS", "Columns", "Inputs", "Kind", "Option", "diagonal"]
 
 # Columns of which there may be several.
 LISTS = ("covariates", "features", "drop")
+# Numbers about samples: known parts of the predictor, and what times to an event are made of.
+OFFSETS, TIMES = ("exposure", "offset"), ("time", "event", "start")
+KNOWN = (*OFFSETS, *TIMES)
 #: Every kind by its name, in the order in which they were defined.
 KINDS: dict[str, Kind] = {}
 
@@ -47,6 +50,8 @@ class Columns:
     groups: str | None = None  # samples that are held out together: patients, sites
     # Words of covariates and features that are no numbers; () until they are learned.
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # Numbers about samples by their meaning: exposure and offset; time, event and start.
+    known: Mapping[str, str] = field(default_factory=dict)
     # Whether a model was fitted to them: then no others are expected.
     of_a_model: bool = field(default=False, compare=False)
 
@@ -55,6 +60,7 @@ class Columns:
         named: dict[str, Any] = {option: (name,) for option, name in self.asked.items()}
         named |= {name: getattr(self, name) for name in LISTS}
         named |= {name: (getattr(self, name),) for name in ("target", "id", "groups")}
+        named |= {role: (column,) for role, column in self.known.items()}
         for role, columns in named.items():
             for column in columns:
                 if column is not None and column in roles and len(self.asked) < 2:
@@ -84,6 +90,11 @@ class Columns:
             raise ValueError(f"the columns are {shown(stored)}")
         stored = dict(stored)
         categories = _categories(stored.pop("categories", None) or {})
+        known = stored.pop("known", None) or {}
+        if not isinstance(known, Mapping) or not all(
+            role in KNOWN and isinstance(column, str) for role, column in known.items()
+        ):
+            raise ValueError(f"the columns of known numbers are {shown(known)}")
         for name, value in stored.items():
             several = name in LISTS
             words = value if several and isinstance(value, list | tuple) else [value]
@@ -93,7 +104,7 @@ class Columns:
         named = {name: value for name, value in stored.items() if value is not None}
         lists: dict[str, Any] = {name: tuple(named.pop(name, ())) for name in LISTS}
         single = {name: named.pop(name, None) for name in ("target", "id", "groups")}
-        return cls(named, **lists, **single, categories=categories)
+        return cls(named, **lists, **single, categories=categories, known=dict(known))
 
 
 def _categories(stored: Any) -> dict[str, tuple[str, ...]]:
@@ -121,6 +132,7 @@ class Inputs:
     columns: Columns = field(default_factory=Columns)  # with what was found out while reading
     groups: np.ndarray | None = None  # (n,), samples of one group are held out together
     covariate_names: tuple[str, ...] = ()  # q, with those that were made of words
+    known: Mapping[str, np.ndarray] = field(default_factory=dict)  # exposure and offset, (n,)
 
     def __len__(self) -> int:
         return len(self.X)
@@ -141,7 +153,8 @@ class Inputs:
         arrays = (self.y, self.covariates, self.groups)
         y, Z, groups = (None if a is None else a[samples] for a in arrays)
         ids, more = [self.ids[i] for i in samples], (groups, self.covariate_names)
-        return Inputs(self.kind, X, y, Z, ids, self.columns, *more)
+        known = {name: numbers[samples] for name, numbers in self.known.items()}
+        return Inputs(self.kind, X, y, Z, ids, self.columns, *more, known)
 
 
 class Kind:
@@ -195,10 +208,12 @@ class Kind:
         if columns.id is not None:
             ids = table.strings(columns.id)
         from diagatt.kinds.categories import covariates, learned
+        from diagatt.kinds.known import offsets, responses
 
         columns = learned(table, columns)
-        y, (Z, names) = table.responses(columns.target), covariates(table, columns)
-        return Inputs(self, X, y, Z, ids, columns, table.groups(columns.groups), names)
+        y, (Z, names) = responses(table, columns), covariates(table, columns)
+        more = (table.groups(columns.groups), names, offsets(table, columns))
+        return Inputs(self, X, y, Z, ids, columns, *more)
 
     def split(self, inputs: Inputs, share: float, seed: int) -> tuple[Inputs, Inputs | None]:
         """Hold out a share of the samples, drawn at random; samples of one group together."""
@@ -230,7 +245,7 @@ class Kind:
 
     def fit(self, model: Any, inputs: Inputs) -> None:
         """Fit a model to samples with responses."""
-        known = {"covariates": inputs.named_covariates, "groups": inputs.groups}
+        known = {"covariates": inputs.named_covariates, "groups": inputs.groups, **inputs.known}
         model.fit(inputs.X, inputs.y, **{k: v for k, v in known.items() if v is not None})
 
     def places(self, answers: Answers, head: int) -> dict[str, Any]:
@@ -259,6 +274,17 @@ def _by_group(groups: np.ndarray, order: np.ndarray, count: int) -> tuple[np.nda
     together = np.argsort(first[code], kind="stable")
     ends = np.flatnonzero(np.diff(first[code][together])) + 1  # where a group ends, but the last
     return order[together], int(ends[np.argmin(np.abs(ends - count))])
+
+
+def survival(kind: Kind, asked: dict[str, Any], seed: int) -> Any:
+    """Return the unfitted model of times to an event."""
+    from diagatt.estimators import DiagAttSurvival
+
+    if kind.models or kind.in_passes:
+        raise ValueError(
+            f"--time is for rows in memory: times to an event are not fitted to {kind.name}s."
+        )
+    return DiagAttSurvival(**asked, random_state=seed, verbose=True)
 
 
 def diagonal(classifies: bool) -> Any:

@@ -31,7 +31,9 @@ def read_inputs(
     from diagatt.kinds.tables import Table
 
     table = Table.read(path, text=columns.as_text)
-    if need_target and columns.target not in table.names:
+    for name in columns.known.values() if need_target else ():
+        table.column(name)
+    if need_target and "time" not in columns.known and columns.target not in table.names:
         what = f"has no column {columns.target!r}" if columns.target else "needs --target COLUMN"
         raise ValueError(f"{path} {what}: the response must be known here.")
     for kind in KINDS.values():

@@ -68,6 +68,7 @@ class Rows(Kind):
         if sample is None:
             return super().read(table, columns)
         from diagatt.kinds.categories import covariates, learned, with_category_columns
+        from diagatt.kinds.known import offsets, responses
         from diagatt.ragged import RaggedRows
 
         columns = learned(table, _with_features(table, columns))
@@ -87,14 +88,14 @@ class Rows(Kind):
                 )
             return values[np.sort(first)]  # in order of first appearance, as X
 
-        y, (Z, names) = table.responses(columns.target), covariates(table, columns)
-        y = None if y is None else per_sample(y, str(columns.target))
+        y, (Z, names) = responses(table, columns, per_sample), covariates(table, columns)
         if Z is not None:
             pairs = zip(Z.T, names, strict=True)
             Z = np.column_stack([per_sample(values, name) for values, name in pairs])
         groups = table.groups(columns.groups)
         groups = None if groups is None else per_sample(groups, str(columns.groups))
-        return Inputs(self, X, y, Z, [str(i) for i in ids], columns, groups, names)
+        more = (groups, names, offsets(table, columns, per_sample))
+        return Inputs(self, X, y, Z, [str(i) for i in ids], columns, *more)
 
 
 def _with_features(table: Table, columns: Columns) -> Columns:
@@ -105,6 +106,7 @@ def _with_features(table: Table, columns: Columns) -> Columns:
     """
     single = (columns.target, columns.id, columns.groups)
     used = {*columns.asked.values(), *single, *columns.covariates, *columns.drop}
+    used |= set(columns.known.values())
     others = [name for name in table.names if name not in used]
     if not columns.features:
         return replace(columns, features=tuple(others))

@@ -233,6 +233,11 @@ class Solver(BaseEstimator):
 
 def with_errors(fitted: Fitted, problem: Problem, model: Model) -> Fitted:
     """Return the fit with standard errors, or with a note why it has none."""
+    if fitted.family is not None:
+        problem = problem.with_family(fitted.family)
+    if problem.family.couples_samples:
+        note = "no standard errors: the baseline hazard is estimated, too; a weibull fit has them."
+        return replace(fitted, value_covariance=None, errors_note=note)
     samples = loaded(problem)
     if samples is None:
         if fitted.value_covariance is not None:

@@ -148,7 +148,7 @@ def _blocks(
         for k in range(K):
             blocks.append(Block("effects", (r, k), samples.values))
             names.append(("value", (r, k), samples.n_features))
-    ones = torch.ones_like(samples.y)[:, None]
+    ones = samples.weights.new_ones(samples.n_samples, 1)
     for name, columns in (("intercept", ones), ("covariate", samples.covariates)):
         for k in range(K):
             blocks.append(Block("shared", (k,), columns))

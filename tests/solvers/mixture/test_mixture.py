@@ -8,7 +8,7 @@ import torch
 
 from diagatt import DiagAttClassifier, DiagAttRegressor, RaggedRows, RowStore
 from diagatt.estimators import stored as stored_estimators
-from diagatt.families import FAMILIES, get_family
+from diagatt.families import get_family
 from diagatt.solvers import Checkpoint, Gradient, Likelihood, Mixture, Model, Refined
 from diagatt.solvers.criteria import information_criteria, log_densities
 from tests.golden.cases import draw
@@ -41,7 +41,7 @@ def unusual(shape, n=400, seed=0, family="gaussian"):
 # ---------------------------------------------------------------------- what it minimizes
 
 
-@pytest.mark.parametrize("family", sorted(FAMILIES))
+@pytest.mark.parametrize("family", ["bernoulli", "gamma", "gaussian", "multinomial", "poisson"])
 @pytest.mark.parametrize("n_heads", [1, 2])
 def test_the_objective_never_rises_and_ends_where_it_is_flat(family, n_heads):
     samples = problem(family)
@@ -212,7 +212,7 @@ def test_an_interrupted_fit_goes_on_where_it_was(tmp_path):
     assert resumed.dispersion == whole.dispersion
 
 
-@pytest.mark.parametrize("family", sorted(FAMILIES))
+@pytest.mark.parametrize("family", ["bernoulli", "gamma", "gaussian", "multinomial", "poisson"])
 def test_a_saved_model_answers_as_before(family, tmp_path):
     X, y, Z, w = draw(family, n=100)
     face = DiagAttClassifier if get_family(family).classifies else DiagAttRegressor

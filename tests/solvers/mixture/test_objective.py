@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from diagatt.families import FAMILIES
 from diagatt.solvers import Model
 from diagatt.solvers.gradient.train import backward
 from diagatt.solvers.mixture.objective import MixtureModule, MixtureTraining, null_dispersion
@@ -38,7 +37,7 @@ def objective(module, samples, how=HOW):
     return loss + how.penalty(module, samples)
 
 
-@pytest.mark.parametrize("family", sorted(FAMILIES))
+@pytest.mark.parametrize("family", ["bernoulli", "gamma", "gaussian", "multinomial", "poisson"])
 @pytest.mark.parametrize("model", [Model(1), Model(2), Model(2, coupling="independent")])
 def test_the_gradient_that_training_sums_up_is_that_of_the_objective(family, model):
     """Against central differences in a random direction, with all parameters moving at once."""

@@ -126,7 +126,7 @@ def gaussian_moments(mean: Tensor, C: Tensor, with_entries: bool = True) -> tupl
 
 def _response_blocks(samples: Samples, R: int, K: int) -> list[Block]:
     blocks = [Block("effects", (r, k), samples.values) for r in range(R) for k in range(K)]
-    ones = torch.ones_like(samples.y)[:, None]
+    ones = samples.weights.new_ones(samples.n_samples, 1)
     blocks += [Block("shared", (k,), ones) for k in range(K)]
     blocks += [Block("shared", (k,), samples.covariates) for k in range(K)]
     return blocks + ([Block("log_phi", (), ones)] if samples.family.has_dispersion else [])
@@ -150,7 +150,7 @@ def _at(latent: LatentRows, samples: Samples) -> At:
     scores = scores + samples.values @ T.sum(dim=2).T
     scores = scores + spread(latent.rows.score_constants(context), samples.offsets)
     effects = torch.einsum("nd,rdk->nrk", samples.values, latent.response.value)
-    F = torch.cat([torch.ones_like(samples.y)[:, None], samples.covariates], dim=1)
+    F = torch.cat([samples.weights.new_ones(samples.n_samples, 1), samples.covariates], dim=1)
     log_phi = samples.y.new_tensor(latent.response.phi).log().expand(samples.n_samples)
     return At(scores, effects, F @ latent.response.shared, log_phi)
 

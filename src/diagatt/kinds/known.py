@@ -1,0 +1,68 @@
+"""Numbers about samples in a table: exposures and offsets, and times to an event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from diagatt.kinds.base import OFFSETS, TIMES, Columns
+
+if TYPE_CHECKING:
+    from diagatt.kinds.tables import Table
+
+#: Makes one number per sample of one per line; refuses samples whose lines differ.
+PerSample = Callable[[np.ndarray, str], np.ndarray]
+
+
+def as_they_are(values: np.ndarray, name: str) -> np.ndarray:
+    """Return the numbers of a table that has one line per sample."""
+    return values
+
+
+def offsets(
+    table: Table, columns: Columns, per_sample: PerSample = as_they_are
+) -> dict[str, np.ndarray]:
+    """Return exposure and offset, (n,) each, as far as they were asked for.
+
+    New samples may come without an exposure: predictions are then per unit of it.
+    """
+    found = {}
+    for role in OFFSETS:
+        column = columns.known.get(role)
+        if column is None or (
+            role == "exposure" and columns.of_a_model and column not in table.names
+        ):
+            continue
+        found[role] = per_sample(_numbers(table, column), column)
+    return found
+
+
+def responses(
+    table: Table, columns: Columns, per_sample: PerSample = as_they_are
+) -> np.ndarray | None:
+    """Return the responses, (n,): a column, or events and times; None if they are not there."""
+    if "time" not in columns.known:
+        y = table.responses(columns.target)
+        return None if y is None else per_sample(y, str(columns.target))
+    named = {role: columns.known[role] for role in TIMES if role in columns.known}
+    if any(column not in table.names for column in named.values()):
+        return None
+    from diagatt.lifetimes import make_times
+
+    found = {role: per_sample(_numbers(table, column), column) for role, column in named.items()}
+    event = found.get("event", np.ones(len(found["time"])))
+    if not np.isin(event, (0, 1)).all():
+        raise ValueError(
+            f"{table.name}: the events {named['event']!r} must be 1 or true where the event has "
+            "happened, else 0 or false."
+        )
+    return make_times(event == 1, found["time"], start=found.get("start"))
+
+
+def _numbers(table: Table, column: str) -> np.ndarray:
+    table.values(column)  # refuses empty cells, by their line
+    numbers = table.numbers([column])
+    assert numbers is not None
+    return numbers[:, 0]

@@ -1,0 +1,97 @@
+"""Exposures and times to an event at the command line."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from diagatt import DiagAttRegressor, DiagAttSurvival, simulate
+from diagatt.commands.cli import app
+
+N = 80
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    """A table with one line per row: three features, and what is known of the samples."""
+    monkeypatch.chdir(tmp_path)
+    data = simulate.survival(N, p=4, d=3, mu=(3,), sigma2=(4,), seed=0, dtype=np.float64)
+    years = np.linspace(1, 3, N).round(3)
+    with open("visits.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["patient", "a", "b", "c", "days", "died", "years", "relapses"])
+        for i, sample in enumerate(data.X):
+            shared = [data.y["time"][i] + 0.01, int(data.y["event"][i]), years[i], i % 5]
+            for row in sample:
+                writer.writerow([f"p{i}", *row.tolist(), *shared])
+    return data, years
+
+
+def run(*words):
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    return result.exit_code, result.output + (str(result.exception) if result.exception else "")
+
+
+def test_times_are_fitted_predicted_and_evaluated(table):
+    columns = [
+        "--sample",
+        "patient",
+        "--time",
+        "days",
+        "--event",
+        "died",
+        "--drop",
+        "years,relapses",
+    ]
+    code, said = run("fit", "visits.csv", *columns, "--solver", "likelihood", "-o", "m.safetensors")
+    assert code == 0, said
+    assert "DiagAttSurvival: 80 samples" in said
+    assert "with the event" in said
+    code, said = run("predict", "m.safetensors", "visits.csv", "-o", "p.csv")
+    assert code == 0, said
+    with open("p.csv") as file:
+        risks = [float(line["prediction"]) for line in csv.DictReader(file)]
+    model = DiagAttSurvival.load("m.safetensors")
+    np.testing.assert_allclose(risks, model.predict(table[0].X), rtol=1e-9)
+    code, said = run("evaluate", "m.safetensors", "visits.csv", "-o", "e.json")
+    assert code == 0, said
+    with open("e.json") as file:
+        found = json.load(file)["concordance"]
+    assert 0.6 < found["low"] < found["value"] < found["high"] <= 1
+    code, said = run("explain", "m.safetensors", "visits.csv", "-o", "page.html")
+    assert code != 0
+    assert "times to an event, which have no page yet" in said
+
+
+def test_an_exposure_is_kept_with_the_model(table):
+    _, years = table
+    columns = ["--sample", "patient", "--target", "relapses", "--exposure", "years"]
+    asked = [*columns, "--drop", "days,died", "--family", "poisson", "--solver", "likelihood"]
+    code, said = run("fit", "visits.csv", *asked, "-o", "m.safetensors")
+    assert code == 0, said
+    assert "years, mean 2" in said
+    code, said = run("predict", "m.safetensors", "visits.csv", "-o", "p.csv")
+    assert code == 0, said
+    with open("p.csv") as file:
+        counts = [float(line["prediction"]) for line in csv.DictReader(file)]
+    model = DiagAttRegressor.load("m.safetensors")
+    np.testing.assert_allclose(counts, years * model.predict(table[0].X), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--time", "days", "--target", "relapses"], "--time is a response, and so is --target"),
+        (["--event", "died", "--target", "relapses"], "--event and --start go with --time"),
+        (["--time", "hours"], "no column 'hours'"),
+        (["--time", "days", "--event", "years"], "the events 'years' must be 1 or true"),
+        (["--time", "days", "--family", "poisson"], "not one of times to an event"),
+        (["--target", "relapses", "--exposure", "years"], "for a log link"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(table, words, sentence):
+    code, said = run("fit", "visits.csv", "--sample", "patient", *words)
+    assert code != 0
+    assert sentence in " ".join(said.split())
