@@ -180,6 +180,17 @@ def test_groups_reach_the_folds_and_the_fit(monkeypatch):
     assert not first & second
 
 
+def test_offsets_are_cut_along():
+    offset = np.random.default_rng(3).normal(size=N)
+    scores = cross_val_score(CLASSIFIER, CLASSES.X, LABELS, cv=FOLDS, params={"offset": offset})
+    expected = []
+    for train, test in FOLDS.split(LABELS):
+        model = clone(CLASSIFIER).fit(CLASSES.X[train], LABELS[train], offset=offset[train])
+        predicted = model.predict(CLASSES.X[test], offset=offset[test])
+        expected.append(accuracy_score(LABELS[test], predicted))
+    np.testing.assert_allclose(scores, expected)
+
+
 def test_requests_are_part_of_a_pipeline():
     scale = FunctionTransformer(lambda X: X)
     model = make_pipeline(scale, MODEL)
@@ -191,8 +202,11 @@ def test_what_takes_covariates_asks_for_them_and_inputs_are_no_metadata():
     for model in (MODEL, CLASSIFIER, BlendedRegressor([]), ImageClassifier()):
         asked = model.get_metadata_routing()
         assert asked.fit.requests["covariates"] is True
-        assert asked.predict.requests == {"covariates": True}
-        assert asked.score.requests == {"covariates": True, "sample_weight": None}
+        for method in (asked.predict, asked.score):
+            requested = {k: v for k, v in method.requests.items() if k != "sample_weight"}
+            assert requested["covariates"] is True
+            assert set(requested.values()) == {True}  # offsets and exposures, where there are any
+        assert asked.score.requests["sample_weight"] is None
         assert "inputs" not in asked.fit.requests
     assert "covariates" not in PooledRegressor().get_metadata_routing().fit.requests
 

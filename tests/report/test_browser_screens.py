@@ -60,6 +60,14 @@ def large_pages(pages, reviews):
     return pages
 
 
+def test_chips_of_ten_thousand_samples_stay_in_one_line(visit, large_pages):
+    browser = visit("large-text.html", 1280, 900)
+    chips = browser.find_elements(By.CSS_SELECTOR, "#filters > button")
+    assert len({round(chip.rect["y"]) for chip in chips}) == 1
+    tools, last = one(browser, ".tools").rect, chips[-1].rect
+    assert last["x"] + last["width"] <= tools["x"] + tools["width"]
+
+
 TIMED = """
 const [work, done] = arguments, start = performance.now();
 ({

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from diagatt import DiagAttRegressor, GatedAttentionRegressor, PooledRegressor, RaggedRows
-from diagatt.metrics import crlr, mean_deviance, rmse
+from diagatt.metrics import class_scores, crlr, number_scores, rmse
 from diagatt.report.page import metrics, model_facts
 from diagatt.report.samples import NEAR, collect
 from tests.models import regressor
@@ -28,7 +28,9 @@ def test_classes(reviews):
     np.testing.assert_allclose(samples.error, 1 - chance[np.arange(len(truth)), truth])
     told = {name: value for name, value, _ in metrics(model, samples)}
     assert told["Accuracy"] == f"{100 * model.score(new.X, new.y):.1f} %"
-    assert told["Deviance"] == f"{mean_deviance('bernoulli', truth, chance[:, 1]):.3f}"
+    scores = class_scores(truth, chance)
+    assert told["AUC"] == f"{scores['auc']:.3f}"
+    assert told["Log score"] == f"{scores['log_score']:.3f}".replace("-", "−")
     assert told["Rows found"] == f"{100 * crlr(new.rows, certainty.rows):.1f} %"
 
 
@@ -46,7 +48,7 @@ def test_numbers(two_heads):
     assert dict(model_facts(model, samples))["rows per sample"] == "15"
 
 
-def test_poisson_tells_its_deviance_and_covariates_reach_the_prediction():
+def test_poisson_tells_its_log_score_and_covariates_reach_the_prediction():
     rng = np.random.default_rng(0)
     X, Z = rng.normal(size=(80, 3, 2)), rng.normal(size=(80, 1))
     y = rng.poisson(2.0, size=80)
@@ -55,10 +57,11 @@ def test_poisson_tells_its_deviance_and_covariates_reach_the_prediction():
     samples = collect(model, X, y, covariates=Z)
     np.testing.assert_allclose(samples.prediction, model.predict(X, Z))
     told = {name: value for name, value, _ in metrics(model, samples)}
-    assert told["Deviance"] == f"{mean_deviance('poisson', y, model.predict(X, Z)):.4g}"
+    log_score = number_scores(y, model.predict(X, Z), "poisson")["log_score"]
+    assert told["Log score"] == f"{log_score:.3f}".replace("-", "−")
 
 
-def test_a_class_the_fit_never_saw_is_wrong_and_has_no_deviance(reviews):
+def test_a_class_the_fit_never_saw_is_wrong_and_has_no_log_score(reviews):
     model, new = reviews.model, reviews.data
     y = new.y.astype(object).copy()
     y[0] = "neither"
@@ -66,7 +69,7 @@ def test_a_class_the_fit_never_saw_is_wrong_and_has_no_deviance(reviews):
     assert samples.labels == ["negative", "positive", "neither"]
     assert not samples.right[0]
     assert samples.error[0] == 1
-    assert "Deviance" not in {name for name, _, _ in metrics(model, samples)}
+    assert "Log score" not in {name for name, _, _ in metrics(model, samples)}
 
 
 def test_without_responses_nothing_is_right_or_wrong(reviews):

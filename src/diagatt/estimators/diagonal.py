@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.metrics import r2_score
+from sklearn.metrics import accuracy_score, r2_score
 
 from diagatt.certainty.conformal import class_thresholds, interval, row_variance
 from diagatt.estimators.diagonal_base import _DiagAtt
@@ -238,6 +238,18 @@ random_state, device, dtype, verbose, encoder
     def predict(self, X: Any, covariates: Any = None, offset: Any = None) -> np.ndarray:
         """Return the most probable classes, (n_samples,)."""
         return self._labels(self._linear_predictor(X, covariates, offset))
+
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        covariates: Any = None,
+        offset: Any = None,
+    ) -> float:
+        """Return the share of right classes."""
+        predicted = self.predict(X, covariates, offset)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     @classmethod
     def _estimator_type_name(cls) -> str:

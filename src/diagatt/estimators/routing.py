@@ -2,12 +2,14 @@
 
 With ``sklearn.set_config(enable_metadata_routing=True)``, tools such as ``cross_val_score`` cut
 covariates along with X and y, and hand them to `fit`, to predictions and to `score`. Estimators
-with covariates ask for them unless they are told otherwise (``set_fit_request(covariates=False)``),
+with covariates, groups, offsets or exposures ask for them unless they are told otherwise
+(``set_fit_request(covariates=False)``),
 because whoever passes covariates means the model to have them.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -17,8 +19,9 @@ from sklearn.utils.metadata_routing import UNUSED
 
 __all__ = ["RoutedInputs", "Scored", "TakesCovariates"]
 
+METHODS = ("fit", "predict", "predict_proba", "decision_function", "score")
+REQUESTED = ("covariates", "groups", "offset", "exposure")
 _Requests = dict[str, Any]
-_ASKED: _Requests = {"covariates": True}
 
 
 class Scored:
@@ -43,18 +46,19 @@ class Scored:
 
 
 class TakesCovariates:
-    """Requests of an estimator whose `fit` has covariates and groups.
+    """Requests of an estimator that takes covariates, groups, offsets or exposures.
 
-    Groups are requested so that samples which ``GroupKFold`` holds out together are held out
-    together inside `fit`, too.
+    Every method asks for those of them that it has. Groups are requested so that samples which
+    ``GroupKFold`` holds out together are held out together inside `fit`, too.
     """
 
-    # scikit-learn reads these when a class is made; names of methods that a class lacks do no harm.
-    __metadata_request__fit: ClassVar[_Requests] = {**_ASKED, "groups": True}
-    __metadata_request__predict: ClassVar[_Requests] = _ASKED
-    __metadata_request__predict_proba: ClassVar[_Requests] = _ASKED
-    __metadata_request__decision_function: ClassVar[_Requests] = _ASKED
-    __metadata_request__score: ClassVar[_Requests] = _ASKED
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        for name in METHODS:
+            if hasattr(cls, name):
+                taken = inspect.signature(getattr(cls, name)).parameters
+                asked = {one: True for one in REQUESTED if one in taken}
+                setattr(cls, f"_routed__metadata_request__{name}", asked)  # scikit-learn reads it
+        super().__init_subclass__(**keywords)
 
 
 class RoutedInputs:

@@ -59,6 +59,7 @@ function rowsOf(i) {
       scores: scores && scores.subarray(place * HEADS, (place + 1) * HEADS),
       located: Array.from(located, (row) => row === at),
       true: truth !== null && truth.has(at),
+      id: DATA.rowIds ? DATA.rowIds[k] : null,
     };
     if (DATA.kind === "text") {
       row.start = unpack("starts")[k];
@@ -70,6 +71,17 @@ function rowsOf(i) {
     rows.push(row);
   }
   return rows;
+}
+
+// What a row is called: its own id, or its place.
+function called(row) {
+  return row.id === null ? `row ${row.number}` : row.id;
+}
+
+// A long name keeps its two ends, of which one often tells samples apart.
+function shortened(name) {
+  const letters = Array.from(name);
+  return letters.length <= 26 ? name : `${letters.slice(0, 10).join("")}…${letters.slice(-12).join("")}`;
 }
 
 function minus(text) {

@@ -79,7 +79,7 @@ function drawPicture(i, rows, head) {
 function drawColumns(i, rows, head) {
   const p = unpack("rows")[i];
   const view = svg("svg", {
-    viewBox: `0 -0.04 ${p} 1.1`, preserveAspectRatio: "none", class: "columns", role: "group", "aria-label": "weights of rows",
+    viewBox: `0 -0.04 ${p} 1.1`, preserveAspectRatio: "none", class: "columns", role: "group", "aria-label": "attention to rows",
   });
   view.append(svg("line", { x1: 0, x2: p, y1: 1, y2: 1, class: "base" }));
   view.append(svg("line", { x1: 0, x2: p, y1: 0.5, y2: 0.5, class: "half" }));
@@ -123,7 +123,7 @@ function miniature(i) {
   }
   if (DATA.kind === "image") {
     const row = rowsOf(i).find((candidate) => candidate.located[0]);
-    line.append(`row ${row.number}, weight ${percent(row.weights[0])}`);
+    line.append(`${called(row)}, attention ${percent(row.weights[0])}`);
     return line;
   }
   const p = unpack("rows")[i];

@@ -56,6 +56,7 @@ def contents(samples: Samples) -> dict[str, Any]:
         "index": integers(within) if trimmed else None,
         "weights": halves(samples.weights[kept].ravel()),
         "scores": None if samples.scores is None else halves(samples.scores[kept].ravel()),
+        "rowIds": None if samples.row_ids is None else samples.row_ids[kept].tolist(),
         "located": integers(samples.located.ravel()),
         "trueRows": samples.true_rows,
     }
@@ -94,6 +95,8 @@ def _payload(samples: Samples) -> dict[str, Any]:
 def _most_rows(samples: Samples, used: int) -> int:
     """Return how many rows fit: each takes two halves per head, an index, and a span or a box."""
     row_bytes = 4 * samples.weights.shape[1] + DRAWINGS[samples.kind].row_bytes
+    if samples.row_ids is not None:
+        row_bytes += np.mean([len(name.encode()) + 3 for name in samples.row_ids.tolist()])
     return int(max(ROW_BYTES, PAGE_BYTES - used) * 3 / 4 / row_bytes)
 
 

@@ -63,8 +63,12 @@ function option(at) {
   }
   const sure = `${unpack("ambiguous")[i] ? "? " : ""}${percent(CONFIDENCE[i])}`;
   item.append(
-    el("span", { className: "name", dir: "auto" }, `${DATA.ids[i]} · ${label(DATA.prediction[i])}${truth}`),
-    el("span", { className: "sure", title: "confidence" }, sure),
+    el(
+      "span", { className: "name", title: `${DATA.ids[i]} · ${label(DATA.prediction[i])}${truth}` },
+      el("span", { className: "id", dir: "auto" }, shortened(DATA.ids[i])), " · ",
+      el("span", { className: "predicted", dir: "auto" }, `${label(DATA.prediction[i])}${truth}`),
+    ),
+    el("span", { className: "sure", title: DATA.labels ? "confidence" : "attention" }, sure),
     miniature(i),
   );
   item.style.top = `${at * ITEM}px`;

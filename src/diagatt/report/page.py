@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,11 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from diagatt.families import FAMILIES, get_family
 from diagatt.files import write_atomically
-from diagatt.metrics import accuracy, crlr, mean_deviance, rmse
+from diagatt.metrics import class_scores, crlr, number_scores
 from diagatt.ragged import RaggedRows
 from diagatt.report.encoding import contents, safe_json
 from diagatt.report.samples import NEAR, Samples, collect
-from diagatt.report.top import DRAWINGS
+from diagatt.report.top import DRAWINGS, standing_out
 
 _SCRIPTS = ("data.js", "tooltip.js", "drawing.js", "sample.js", "list.js", "top.js", "page.js")
 
@@ -87,7 +87,9 @@ def render_page(
     samples = collect(model, X, y, **shown)
     title = title or "Which rows decided?"
     names = _feature_names(model, feature_names)
-    top = DRAWINGS[samples.kind].top(samples, RaggedRows.coerce(X).values, names)
+    values = RaggedRows.coerce(X).values
+    top = DRAWINGS[samples.kind].top(samples, values, names)
+    standout = standing_out(samples, values, names) if samples.kind == "rows" else None
     style = _asset("page.css")
     script = "".join(_asset(name) for name in _SCRIPTS)
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
@@ -95,13 +97,14 @@ def render_page(
         title=title,
         facts=model_facts(model, samples),
         metrics=metrics(model, samples),
+        verdict=verdict(model),
+        has_scores=samples.scores is not None,
         kind=samples.kind,
         numbers=samples.labels is None,
         has_responses=samples.y is not None,
-        restarts=getattr(model, "n_restarts_", 1),
         style=style,
         script=script,
-        data=safe_json({"title": title, "top": top, **contents(samples)}),
+        data=safe_json({"title": title, "top": top, "standout": standout, **contents(samples)}),
         style_digest=_digest(style),
         script_digest=_digest(script),
     )
@@ -138,8 +141,6 @@ def model_facts(model: Any, samples: Samples) -> list[tuple[str, str]]:
     heads = _count(samples.weights.shape[1], "head")
     restarts = getattr(model, "n_restarts_", 1)
     facts += [("heads", heads if restarts == 1 else f"{heads}, {restarts} restarts averaged")]
-    if getattr(model, "has_row_of_interest_", None) is False:
-        facts += [("row of interest", "none found: do not read the located rows as an answer")]
     if getattr(model, "unevenness_", None):
         facts += [("attention (0: even, 1: one row)", f"{np.mean(model.unevenness_):.2f}")]
     lengths = np.diff(samples.offsets)
@@ -172,28 +173,52 @@ def metrics(model: Any, samples: Samples) -> list[tuple[str, str, str]]:
 def _class_metrics(samples: Samples) -> list[tuple[str, str, str]]:
     assert samples.y is not None
     assert samples.probability is not None
-    right = accuracy(samples.y, samples.prediction)
+    right = float(np.mean(samples.y == samples.prediction))
     found = [("Accuracy", _percent(right), "share of samples whose predicted class is right")]
-    if samples.y.max() < samples.probability.shape[1]:  # a class never seen has deviance ∞
-        deviance = mean_deviance("multinomial", samples.y, samples.probability)
-        found += [("Deviance", f"{deviance:.3f}", "mean of −2 log probability of the true class")]
+    if samples.y.max() < samples.probability.shape[1]:  # a class never seen has no probability
+        scores = class_scores(samples.y, samples.probability)
+        if "auc" in scores:
+            meaning = "chance that a sample of a class has a higher probability of it than another"
+            found = [("AUC", f"{scores['auc']:.3f}", meaning), *found]
+        meaning = "mean log probability of the true class; 0 is best"
+        found += [("Log score", _signed(scores["log_score"]), meaning)]
     return found
 
 
 def _number_metrics(model: Any, samples: Samples) -> list[tuple[str, str, str]]:
     assert samples.y is not None
     assert samples.right is not None
-    error = rmse(samples.y, samples.prediction)
-    found = [("RMSE", f"{error:.4g}", "root mean squared error")]
-    variance = float(np.var(samples.y))
-    if variance > 0:
-        found += [("R²", f"{1 - error**2 / variance:.3f}", "share of the variance explained")]
     family = getattr(model, "family", "auto")
-    if family in FAMILIES and not get_family(family).is_quadratic:  # of which the RMSE says all
-        deviance = mean_deviance(family, samples.y, samples.prediction)
-        found += [("Deviance", f"{deviance:.4g}", f"mean unit deviance, {family}")]
+    family = family if family in FAMILIES else "gaussian"
+    scores = number_scores(samples.y, samples.prediction, family)
+    found = [("RMSE", f"{scores['rmse']:.4g}", "root mean squared error")]
+    if np.var(samples.y) > 0:
+        found += [("R²", _signed(scores["r2"]), "share of the variance explained")]
+    if "log_score" in scores and not get_family(family).is_quadratic:  # the RMSE says all
+        meaning = f"mean log-likelihood of the responses, {family}"
+        found += [("Log score", _signed(scores["log_score"]), meaning)]
     near = _percent(samples.right.mean())
     return [*found, ("Near", near, f"samples predicted within {NEAR:g} RMSE of the response")]
+
+
+def verdict(model: Any) -> tuple[str, str] | None:
+    """Return whether there is a row of interest as a word and a sentence; None if nobody knows."""
+    found, test = (getattr(model, name, None) for name in ("has_row_of_interest_", "existence_"))
+    if found is None:
+        return None
+    p = test["p_value"] if isinstance(test, Mapping) and "p_value" in test else None
+    because = "" if p is None else " (p < 0.001)" if p < 0.001 else f" (p = {p:.3f})"
+    if not found:
+        said = f"No row of interest was found{because}"
+        return "none", f"{said}: do not read located rows as an answer."
+    said = f"A row of interest was found{because}"
+    if because or len(getattr(model, "contest_", ())):  # judged by samples that were held out
+        said += ": attention to single rows predicts new samples better than mean rows do"
+    return "found", f"{said}."
+
+
+def _signed(number: float) -> str:
+    return f"{number:.3f}".replace("-", "−")
 
 
 def _percent(share: float) -> str:

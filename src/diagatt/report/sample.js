@@ -19,7 +19,7 @@ function pair(name, value) {
 function answer(i) {
   const list = el("dl", { className: "answer" }, pair("predicted", label(DATA.prediction[i])));
   if (DATA.truth) list.append(pair("observed", label(DATA.truth[i])));
-  list.append(pair("confidence", percent(CONFIDENCE[i])));
+  list.append(pair(DATA.labels ? "confidence" : "attention", percent(CONFIDENCE[i])));
   if (mark(i)) list.append(el("span", { className: `badge ${mark(i)}` }, verdict(mark(i))));
   if (unpack("ambiguous")[i]) list.append(el("span", { className: "badge ambiguous" }, "ambiguous"));
   return list;
@@ -57,13 +57,14 @@ function rowTable(i, rows, head) {
   if (DATA.kind === "text") top.append(el("th", { scope: "col" }, "words"));
   for (const r of heads) {
     const name = HEADS > 1 ? `head ${r} ` : "";
-    top.append(el("th", { scope: "col" }, `${name}weight`));
+    top.append(el("th", { scope: "col" }, `${name}attention`));
     if (DATA.scores) top.append(el("th", { scope: "col", className: "score" }, "score"));
   }
   const body = el("tbody");
   const sorted = [...rows].sort((a, b) => shown(b, head).weight - shown(a, head).weight).slice(0, 8);
   for (const row of sorted) {
-    const line = el("tr", {}, el("td", { className: "number" }, `${row.number}${row.true ? " ▲" : ""}`));
+    const own = el("td", { className: "number own", dir: "auto", title: `row ${row.number}` }, `${row.id ?? row.number}${row.true ? " ▲" : ""}`);
+    const line = el("tr", {}, own);
     if (DATA.kind === "text") line.append(el("td", { className: "word", dir: "auto" }, row.text));
     for (const r of heads) {
       const share = el("span", { className: "number" }, percent(row.weights[r]));
@@ -72,19 +73,32 @@ function rowTable(i, rows, head) {
     }
     body.append(line);
   }
-  const table = el("table", {}, el("caption", {}, "Rows with the most weight"), el("thead", {}, top), body);
+  const table = el("table", {}, el("caption", {}, "Rows with the most attention"), el("thead", {}, top), body);
   return el("div", { className: "scroll" }, table);
 }
 
 function legend(i, rows) {
   const notes = [];
   const missing = unpack("rows")[i] - rows.length;
-  if (DATA.kind === "text") notes.push("Shade is weight; underlined is the located row.");
-  if (DATA.kind === "rows") notes.push("Dotted line: half of the weight.");
+  if (DATA.kind === "text") notes.push("Shade is attention; underlined is the located row.");
+  if (DATA.kind === "rows") notes.push("Dotted line: half of the attention.");
   if (DATA.kind === "image") notes.push("Thick box: the located row.");
   if (DATA.trueRows) notes.push({ text: "Dashed: a true row.", image: "Dashed: a true row.", rows: "▲ and the mark below the line: a true row." }[DATA.kind]);
-  if (missing) notes.push(`${missing} rows of small weight are left out.`);
+  if (missing) notes.push(`${missing} rows of little attention are left out.`);
   return el("p", { className: "legend" }, notes.join(" "));
+}
+
+// The located rows, each with the features that set it apart.
+function located(i, rows, head) {
+  if (!DATA.standout) return [];
+  const heads = head < 0 ? [...Array(HEADS).keys()] : [head];
+  const list = el("dl", { className: "located-rows" });
+  for (const r of heads) {
+    const row = rows.find((candidate) => candidate.located[r]);
+    const name = `${HEADS > 1 ? `head ${r}: ` : ""}${row ? called(row) : "–"}`;
+    list.append(el("div", { className: `h${r % 8}`, title: "standard deviations from the mean of all rows" }, el("dt", { dir: "auto" }, name), el("dd", { dir: "auto" }, DATA.standout[i * HEADS + r])));
+  }
+  return [list];
 }
 
 function showSample(i) {
@@ -96,10 +110,11 @@ function showSample(i) {
   before.addEventListener("click", () => step(-1));
   after.addEventListener("click", () => step(1));
   article.replaceChildren(
-    el("div", { className: "title" }, el("h2", { dir: "auto" }, DATA.ids[i]), before, after),
+    el("div", { className: "title" }, el("h2", { dir: "auto", title: DATA.ids[i] }, DATA.ids[i]), before, after),
     answer(i),
     ...(DATA.labels ? [chances(i)] : []),
     ...(HEADS > 1 ? [headChoice(i)] : []),
+    ...located(i, rows, head),
     ...draw(i, rows, head),
     rowTable(i, rows, head),
     legend(i, rows),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from diagatt.coerce import offsets_from, row_name
-from diagatt.kinds.answers import answer
+from diagatt.kinds.answers import Answers, answer
 from diagatt.metrics import rmse
 from diagatt.ragged import RaggedRows
 
@@ -46,6 +46,8 @@ class Samples:
     boxes: np.ndarray | None = None
     #: Rows known to matter; an empty list where they are not known.
     true_rows: list[list[int]] | None = None
+    #: What the source calls the rows, (N,) of str.
+    row_ids: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -72,7 +74,7 @@ class Samples:
 
     @property
     def confidence(self) -> np.ndarray:
-        """Probability of the predicted class; for numbers the smallest posterior, (n,)."""
+        """Probability of the predicted class; for numbers the smallest attention, (n,)."""
         if self.probability is None:
             return self.posterior.min(axis=1)
         return self.probability.max(axis=1)
@@ -165,7 +167,7 @@ def collect(
     return Samples(
         offsets=rows.offsets,
         weights=weights,
-        scores=None if answers.scores is None else np.concatenate(answers.scores),
+        scores=_scores(model, answers),
         located=_located(answers.located, rows, weights),
         prediction=prediction,
         labels=labels,
@@ -177,7 +179,14 @@ def collect(
         images=_check_images(images, n),
         boxes=_check_boxes(images, boxes, rows.lengths),
         true_rows=_check_true_rows(true_rows, rows.lengths),
+        row_ids=rows.row_ids,
     )
+
+
+def _scores(model: Any, answers: Answers) -> np.ndarray | None:
+    """Return the scores behind the weights; None where both are means over several fits."""
+    averaged = max(getattr(model, "n_restarts_", 1), len(getattr(model, "members_", ()))) > 1
+    return None if averaged or answers.scores is None else np.concatenate(answers.scores)
 
 
 def _located(located: np.ndarray, rows: RaggedRows, weights: np.ndarray) -> np.ndarray:

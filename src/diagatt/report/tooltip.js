@@ -3,11 +3,12 @@
 const tooltip = document.getElementById("tooltip");
 
 function describe(row) {
-  const lines = [`row ${row.number}${row.text ? ` · ${row.text}` : ""}${row.true ? " · true row" : ""}`];
+  const place = row.id === null ? "" : ` · row ${row.number}`;
+  const lines = [`${called(row)}${place}${row.text ? ` · ${row.text}` : ""}${row.true ? " · true row" : ""}`];
   for (let r = 0; r < HEADS; r++) {
     const name = HEADS > 1 ? `head ${r}: ` : "";
     const score = row.scores ? `, score ${number(row.scores[r])}` : "";
-    lines.push(`${name}weight ${percent(row.weights[r])}${score}${row.located[r] ? ", located" : ""}`);
+    lines.push(`${name}attention ${percent(row.weights[r])}${score}${row.located[r] ? ", located" : ""}`);
   }
   return lines.join("\n");
 }

@@ -31,7 +31,7 @@ const DRAW_GROUP = {
     return el("div", { className: "patches" }, ...group.entries.map((entry) => {
       const row = rowsOf(entry.sample).find((candidate) => candidate.number === entry.row);
       const [top, left, height, width] = row.box;
-      const name = `${DATA.ids[entry.sample]}, row ${entry.row}, weight ${percent(entry.value)}`;
+      const name = `${DATA.ids[entry.sample]}, row ${entry.row}, attention ${percent(entry.value)}`;
       const button = el("button", { className: "patch", title: name, "aria-label": name });
       button.append(picture(entry.sample, `${left} ${top} ${width} ${height}`, ""));
       button.addEventListener("click", () => openSample(entry.sample));

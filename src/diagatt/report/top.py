@@ -13,6 +13,7 @@ from diagatt.report.samples import Samples
 
 MOST = 12  # entries per group
 MOST_GROUPS = 8
+MOST_FEATURES = 3  # of a located row
 
 
 def groups(samples: Samples) -> list[tuple[str, np.ndarray]]:
@@ -86,6 +87,22 @@ def top_features(samples: Samples, values: np.ndarray, names: list[str]) -> list
         return _entries(names, distance, np.argsort(-np.abs(distance), kind="stable")[:MOST])
 
     return _by_group(samples, entries)
+
+
+def standing_out(samples: Samples, values: np.ndarray, names: list[str]) -> list[str]:
+    """Return the features that set each located row apart, n·R times ``"CD8A +2.1, LYZ −1.3"``.
+
+    Numbers are distances from the mean of all rows, in standard deviations of the feature.
+    """
+    mean, spread = values.mean(axis=0), values.std(axis=0)
+    located = values[samples.packed_located.ravel()]  # (n·R, d)
+    distance = (located - mean) / np.where(spread > 0, spread, 1.0)
+    best = np.argsort(-np.abs(distance), axis=1, kind="stable")[:, :MOST_FEATURES]
+    lines = zip(best.tolist(), np.take_along_axis(distance, best, axis=1).tolist(), strict=True)
+    return [
+        ", ".join(f"{names[j]} {x:+.1f}".replace("-", "−") for j, x in zip(*line, strict=True))
+        for line in lines
+    ]
 
 
 def _entries(names: list[str], values: np.ndarray, chosen: Any) -> list[dict]:

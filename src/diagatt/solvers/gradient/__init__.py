@@ -12,6 +12,7 @@ import torch
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.query_key import PARAMETERIZATIONS
 from diagatt.parameters import Rule, at_least, count, instance, one_of, optional, positive, share
+from diagatt.progress import progress_bar
 from diagatt.solvers.base import Fitted, Model, Solver, copy_parameters
 from diagatt.solvers.checkpoint import Checkpoint
 from diagatt.solvers.gradient.adam import train as train_module  # `gradient.train` is a file
@@ -179,21 +180,24 @@ class Gradient(Solver):
         """Train from every start and average the fits."""
         # One seed per restart; the first does not depend on how many there are.
         seeds = np.random.SeedSequence(seed).generate_state(self.n_restarts)
-        how = replace(self._training(model), verbose=verbose)
+        several = verbose and len(seeds) > 1  # one bar for all of them
+        how = replace(self._training(model), verbose=verbose and not several)
         modules, history = [], []
-        for k, restart_seed in enumerate(map(int, seeds)):
-            module = self._module(problem, model)
-            if start is None:
-                generator = torch.Generator().manual_seed(restart_seed)
-                module.reset_parameters(self.init_scale, generator)
-                if self.init == "pooled":
-                    start_at_pooled(module, problem, model.ridge, model.n_heads)
-            else:
-                copy_parameters(start.module, module, restart=k)
-            file = None if checkpoint is None else checkpoint.of_restart(k)
-            described = self._described(model)
-            history.append(train_module(module, problem, how, restart_seed, file, described))
-            modules.append(module)
+        with progress_bar("starts", len(seeds), several) as advance:
+            for k, restart_seed in enumerate(map(int, seeds)):
+                module = self._module(problem, model)
+                if start is None:
+                    generator = torch.Generator().manual_seed(restart_seed)
+                    module.reset_parameters(self.init_scale, generator)
+                    if self.init == "pooled":
+                        start_at_pooled(module, problem, model.ridge, model.n_heads)
+                else:
+                    copy_parameters(start.module, module, restart=k)
+                file = None if checkpoint is None else checkpoint.of_restart(k)
+                described = self._described(model)
+                history.append(train_module(module, problem, how, restart_seed, file, described))
+                modules.append(module)
+                advance()
         return Fitted(average(modules, problem), self, history, n_restarts=len(modules))
 
     def errors(self, fitted: Fitted, samples: Samples, model: Model) -> Errors:
