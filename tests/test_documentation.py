@@ -28,6 +28,7 @@ COMPLETE = (
     "cells.md",
     "slides.md",
     "sparse.md",
+    "what-you-may-believe.md",
 )
 RUNNABLE = [*(DOCS / name for name in COMPLETE), *sorted(DOCS.glob("tutorials/*.md"))]
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("tutorials/*.md"))]
