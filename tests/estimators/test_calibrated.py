@@ -157,3 +157,17 @@ def test_several_heads_have_sets_each():
     assert len(sets[0]) == 2
     assert model.calibrate_rows(data.X, data.rows).labelled_rows_.shape == (150, 2, 3)
     assert model.discoveries(data.X, fdr=0.5).is_trusted
+
+
+def test_a_file_whose_scores_do_not_fit_together_is_refused(regressor):
+    from diagatt.modelfile import ModelFileError
+
+    for name, wrong in (
+        ("conformal_classes_", np.zeros(3, dtype=np.int64)),
+        ("row_thresholds_", np.zeros((5, 1))),
+        ("labelled_rows_", np.zeros((4, 2))),
+    ):
+        tensors, document = regressor.to_document()
+        document["fitted"].pop(name, None)
+        with pytest.raises(ModelFileError, match=name):
+            DiagAttRegressor.from_document({**tensors, name: wrong}, document)

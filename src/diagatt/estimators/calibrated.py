@@ -20,6 +20,7 @@ from diagatt.certainty import Certainty, Discoveries, NotAPosteriorWarning
 from diagatt.certainty.conformal import Conformity, conformity_of
 from diagatt.certainty.discoveries import discovered, labelled_cut, mean_cut
 from diagatt.certainty.rowsets import (
+    LEVELS,
     labelled_threshold,
     sets_above,
     sets_of_mass,
@@ -66,6 +67,17 @@ class Calibrated(DiagonalReading):
     conformal_dispersion_: float | None = None
     log_score_: float | None = None
     labelled_rows_: np.ndarray | None = None  # (m, R, 3): true row's weight, best weight, a hit
+
+    def _fitted_shapes(self) -> dict[str, tuple[int, ...]]:
+        kept: tuple[Any, ...] = (self.labelled_rows_, self.conformal_scores_)
+        labelled, scores = (np.shape(array) for array in kept)
+        return {
+            **super()._fitted_shapes(),
+            "row_thresholds_": (len(LEVELS), self.n_heads_),
+            "labelled_rows_": (*labelled[:1], self.n_heads_, 3),
+            "conformal_scores_": scores[:1] or (0,),
+            "conformal_classes_": scores[:1] or (0,),
+        }
 
     # ------------------------------------------------------------------ out of fold
 
