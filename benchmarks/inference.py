@@ -56,6 +56,13 @@ def existence(family: str, draw: Callable[[int], Draw], seed: int) -> dict[str, 
     return {"statistic": found.statistic, "found": float(found.is_found)}
 
 
+def existence_by(solver: str, family: str, draw: Callable[[int], Draw], seed: int) -> dict:
+    """Run `existence_test` of one solver."""
+    X, y, _ = draw(seed)
+    found = model_of(family, SOLVERS[solver](), seed).existence_test(X, y)
+    return {"statistic": found.statistic, "found": float(found.is_found)}
+
+
 def coverage(shape: str, family: str, solver: str, seed: int) -> dict[str, Any]:
     """Return which 95 % intervals of coefficients hold the truth."""
     X, y, _ = active(shape, family, 400, seed)
@@ -130,6 +137,14 @@ SECTIONS: dict[str, Cells] = {
         )
         for family in FAMILIES
         for effect in (0.25, 0.5)
+    },
+    "existence by solver": {
+        f"{solver}, {family}, {kind}": partial(
+            existence_by, solver, family, partial(nothing, kind, family, 150, 6)
+        )
+        for solver in SOLVERS
+        for family in ("gaussian", "bernoulli")
+        for kind in NULLS
     },
     "coverage": {
         f"{solver}, {family}, {shape}": partial(coverage, shape, family, solver)
