@@ -171,3 +171,16 @@ def test_a_file_whose_scores_do_not_fit_together_is_refused(regressor):
         document["fitted"].pop(name, None)
         with pytest.raises(ModelFileError, match=name):
             DiagAttRegressor.from_document({**tensors, name: wrong}, document)
+
+
+def test_intervals_of_counts_follow_the_exposure():
+    """Twice the exposure has the interval of twice the mean."""
+    X, y = shifted("poisson")
+    exposure = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
+    model = DiagAttRegressor(solver=Likelihood(), family="poisson", random_state=0)
+    model.fit(X, y, exposure=exposure).calibrate(X, y, exposure=exposure)
+    once = model.predict_interval(X, exposure=np.ones(len(y)))
+    twice = model.predict_interval(X, exposure=2 * np.ones(len(y)))
+    assert (twice[:, 1] > once[:, 1]).all()
+    np.testing.assert_array_equal(once, model.predict_interval(X))
+    assert model.existence_test(X, y, exposure=exposure).n_folds == 5

@@ -275,3 +275,13 @@ def test_sums_within_samples_are_twice_differentiable():
     x = torch.randn(5, 2, dtype=torch.float64, requires_grad=True)
     offsets = torch.tensor([0, 2, 5])
     assert torch.autograd.gradgradcheck(lambda t: segment_sum(t**3, offsets), (x,))
+
+
+@pytest.mark.parametrize("solver", [Likelihood(), Mixture(n_starts=1)])
+def test_an_offset_of_a_gaussian_response_is_a_part_of_it(solver):
+    data = simulate.regression(120, p=4, d=2, mu=(3,), sigma2=(3,), seed=0, dtype=np.float64)
+    known = 3 * np.random.default_rng(0).normal(size=120)
+    model = DiagAttRegressor(solver=solver, random_state=0)
+    without = model.fit(data.X, data.y).value_se_
+    beside = model.fit(data.X, data.y + known, offset=known).value_se_
+    np.testing.assert_allclose(beside, without, rtol=0.02)

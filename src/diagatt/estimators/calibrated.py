@@ -89,6 +89,8 @@ class Calibrated(DiagonalReading):
         sample_weight: Any = None,
         groups: Any = None,
         n_heads: int | None = None,
+        offset: Any = None,
+        exposure: Any = None,
     ) -> Existence:
         r"""Test whether there is any row of interest, against mean rows that say all.
 
@@ -99,7 +101,7 @@ class Calibrated(DiagonalReading):
 
         Parameters
         ----------
-        X, y, covariates, sample_weight, groups
+        X, y, covariates, sample_weight, groups, offset, exposure
             As in `fit`. Samples of one group count as one.
         n_heads : int, optional
             Test whether so many heads say more than one head fewer, instead of whether there is
@@ -121,7 +123,7 @@ class Calibrated(DiagonalReading):
         >>> test.is_found
         True
         """
-        given = (X, y, covariates, sample_weight, groups)
+        given = (X, y, covariates, sample_weight, groups, offset, exposure)
         if n_heads is None:
             return self._cross_fit(*given).existence
         if not parameters.count(1).accepts(n_heads):
@@ -136,6 +138,8 @@ class Calibrated(DiagonalReading):
         covariates: Any = None,
         sample_weight: Any = None,
         groups: Any = None,
+        offset: Any = None,
+        exposure: Any = None,
     ) -> Self:
         """Fit without each of five folds to learn how far this fit can be trusted.
 
@@ -145,11 +149,12 @@ class Calibrated(DiagonalReading):
 
         Parameters
         ----------
-        X, y, covariates, sample_weight, groups
+        X, y, covariates, sample_weight, groups, offset, exposure
             The samples of the fit.
         """
         check_is_fitted(self)
-        self._keep_calibration(self._cross_fit(X, y, covariates, sample_weight, groups))
+        given = (X, y, covariates, sample_weight, groups, offset, exposure)
+        self._keep_calibration(self._cross_fit(*given))
         return self
 
     @torch.random.fork_rng(devices=[])
@@ -157,12 +162,20 @@ class Calibrated(DiagonalReading):
         return cross_fit(*self._problem_to_hold_out(*given))
 
     def _problem_to_hold_out(
-        self, X: Any, y: Any, covariates: Any, sample_weight: Any, groups: Any
+        self,
+        X: Any,
+        y: Any,
+        covariates: Any,
+        sample_weight: Any,
+        groups: Any,
+        offset: Any = None,
+        exposure: Any = None,
     ) -> tuple[Solver, Any, Model, int]:
         """Return solver, problem, model and seed as a fit to these samples would have them."""
         fresh: Any = clone(self)
         parameters.check(fresh)
-        problem = fresh._problem(X, y, sample_weight, covariates, groups=groups)
+        known = {"groups": groups, "offset": offset, "exposure": exposure}
+        problem = fresh._problem(X, y, sample_weight, covariates, **known)
         ours: Any = getattr(self, "classes_", None)
         if ours is not None and list(ours) != list(fresh.classes_):
             raise ValueError(f"y must hold the classes of the fit, {list(ours)}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -160,7 +161,14 @@ class DiagAttRegressor(Regression, _DiagAtt):
         return lambda y: np.asarray(y, dtype=np.float64)
 
     @by_shard
-    def predict_interval(self, X: Any, level: float = 0.9, covariates: Any = None) -> np.ndarray:
+    def predict_interval(
+        self,
+        X: Any,
+        level: float = 0.9,
+        covariates: Any = None,
+        offset: Any = None,
+        exposure: Any = None,
+    ) -> np.ndarray:
         """Return intervals that hold new responses with probability `level`, (n_samples, 2).
 
         They rest on residuals of samples that fits had not seen, and are wider where rows disagree
@@ -171,6 +179,8 @@ class DiagAttRegressor(Regression, _DiagAtt):
         X : samples
         level : float
         covariates : array of shape (n, q), optional
+        offset, exposure : arrays of shape (n,), optional
+            As in `predict`.
 
         Examples
         --------
@@ -187,8 +197,12 @@ class DiagAttRegressor(Regression, _DiagAtt):
         Z = torch.as_tensor(self._covariates(covariates, len(rows))).to(values)
         family = self._fitted_family()[0]
         none = values.new_zeros(len(rows))
+        known = self._offset(offset, exposure, len(rows))
         part = Samples(family, values, offsets, none, none + 1, Z)
-        mean = torch.from_numpy(self._means(self._linear_predictor(X, covariates))).double()
+        if known is not None:
+            part = replace(part, offset=torch.as_tensor(known).to(values))
+        z = self._linear_predictor(X, covariates, offset, exposure)
+        mean = torch.from_numpy(self._means(z)).double()
         spread = row_variance(module, part).cpu()
         return interval(conformity, level, mean[:, 0], spread, family)
 
@@ -261,7 +275,9 @@ random_state, device, dtype, verbose, encoder
         return lambda labels: np.searchsorted(classes, labels.astype(classes.dtype))
 
     @by_shard
-    def predict_set(self, X: Any, level: float = 0.9, covariates: Any = None) -> list[np.ndarray]:
+    def predict_set(
+        self, X: Any, level: float = 0.9, covariates: Any = None, offset: Any = None
+    ) -> list[np.ndarray]:
         """Return sets of classes that hold the true one with probability `level`, class by class.
 
         One array of classes per sample. The sets rest on probabilities of samples that fits had not
@@ -284,7 +300,7 @@ random_state, device, dtype, verbose, encoder
         """
         check_share(level, "level")
         conformity = self._conformity()
-        probabilities = self._probabilities(self._linear_predictor(X, covariates))
+        probabilities = self._probabilities(self._linear_predictor(X, covariates, offset))
         cuts = class_thresholds(conformity, level, len(self.classes_))
         best = probabilities == probabilities.max(axis=1, keepdims=True)
         return [self.classes_[line] for line in (probabilities >= cuts) | best]

@@ -152,7 +152,10 @@ def _at(latent: LatentRows, samples: Samples) -> At:
     effects = torch.einsum("nd,rdk->nrk", samples.values, latent.response.value)
     F = torch.cat([samples.weights.new_ones(samples.n_samples, 1), samples.covariates], dim=1)
     log_phi = samples.y.new_tensor(latent.response.phi).log().expand(samples.n_samples)
-    return At(scores, effects, F @ latent.response.shared, log_phi)
+    shared = F @ latent.response.shared
+    if samples.offset is not None:
+        shared = shared + samples.offset
+    return At(scores, effects, shared, log_phi)
 
 
 def _losses(samples: Samples, distinct: bool) -> Losses:
