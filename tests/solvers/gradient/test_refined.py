@@ -39,17 +39,6 @@ def test_by_default_ten_short_epochs_follow_maximum_likelihood():
     torch.testing.assert_close(refined.module.value, likelihood.module.value, rtol=0, atol=0.1)
 
 
-def test_it_continues_what_its_first_solver_found_and_nothing_else():
-    problem, model = make_problem(), Model(1)
-    solver = Refined(Likelihood("tied"), THEN)
-    fitted = Likelihood("tied").fit(problem, model, seed=3)
-    assert solver.continues(fitted)
-    assert not solver.continues(Likelihood().fit(problem, model, seed=3))
-    assert not solver.continues(Uniform().fit(problem, model))
-    finished = solver.finish(fitted, problem, model, seed=3)
-    assert_identical(finished.module, solver.fit(problem, model, seed=3).module)
-
-
 def test_a_temperature_of_the_second_solver_does_not_undo_the_first():
     """Steps of size 0 (nearly) leave the attention of the first fit, at any temperature."""
     problem, model = make_problem(n=200), Model(1)
