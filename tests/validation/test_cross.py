@@ -152,6 +152,14 @@ def test_the_verdict_follows_from_the_intervals(pooled, trees, start, end):
     assert found.verdict().endswith(end)
 
 
+def test_where_all_rank_perfectly_the_log_score_decides():
+    y, fold = np.tile([0, 1], 8), np.repeat(np.arange(4), 4)
+    sure = {OURS: 0.99, "mean pooling": 0.8, "trees": 0.8}
+    predictions = {m: np.eye(2)[y] * p + np.eye(2)[1 - y] * (1 - p) for m, p in sure.items()}
+    found = Validation(Task(np.array([0, 1])), y, fold, predictions)
+    assert found.verdict().startswith("Single rows matter: the difference in log score is +0.213")
+
+
 def test_intervals_are_written_within_the_range_of_a_score():
     assert shown_interval("r2", -0.5, -1.2, 1.4) == "-0.50 [-1.20, 1.00]"
     assert shown_interval("rmse", 12345.6, -3, 20000.0) == "12346 [0, 20000]"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from diagatt.kinds import KINDS
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -85,8 +87,10 @@ def in_words(inputs: Inputs) -> str:
 
 
 def _source(inputs: Inputs) -> str:
-    asked = inputs.columns.asked
-    return f", by {', '.join(f'{o} column {c}' for o, c in asked.items())}" if asked else ""
+    own = {option.name for kind in KINDS.values() for option in kind.columns}
+    said = [f"by {o} column {c}" for o, c in inputs.columns.asked.items() if o in own]
+    others = [f"{o} {c}" for o, c in inputs.columns.asked.items() if o not in own]
+    return "".join(f", {part}" for part in (*said, *others))
 
 
 def _lengths(X: Any) -> Any:

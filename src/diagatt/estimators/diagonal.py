@@ -13,6 +13,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from diagatt.certainty.conformal import class_thresholds, interval, row_variance
 from diagatt.estimators.diagonal_base import _DiagAtt
 from diagatt.estimators.response import Classification, Regression
+from diagatt.estimators.sources import from_sources
 from diagatt.estimators.stored import by_shard, stored_classes
 from diagatt.parameters import check_share
 from diagatt.solvers.problem import Samples
@@ -124,6 +125,7 @@ class DiagAttRegressor(Regression, _DiagAtt):
     array([1.], dtype=float32)
     """
 
+    @from_sources
     def predict(
         self, X: Any, covariates: Any = None, offset: Any = None, exposure: Any = None
     ) -> np.ndarray:
@@ -241,14 +243,17 @@ random_state, device, dtype, verbose, encoder
     (2, 2)
     """
 
+    @from_sources
     def decision_function(self, X: Any, covariates: Any = None, offset: Any = None) -> np.ndarray:
         """Return linear predictors z: (n_samples,) for two classes, else (n_samples, n_classes)."""
         return self._decision(self._linear_predictor(X, covariates, offset))
 
+    @from_sources
     def predict_proba(self, X: Any, covariates: Any = None, offset: Any = None) -> np.ndarray:
         """Return class probabilities, (n_samples, n_classes)."""
         return self._probabilities(self._linear_predictor(X, covariates, offset))
 
+    @from_sources
     def predict(self, X: Any, covariates: Any = None, offset: Any = None) -> np.ndarray:
         """Return the most probable classes, (n_samples,)."""
         return self._labels(self._linear_predictor(X, covariates, offset))

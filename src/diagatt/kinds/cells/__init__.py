@@ -32,7 +32,12 @@ class Cells(Kind):
         how = {name: columns.asked.get(name) for name in ("layer", "obsm")}
         with CellTable.opened(path, **how) as table:
             target = columns.target if columns.target in table.obs else None
-            samples = CellSamples.of(table, sample, target=target, covariates=columns.covariates)
+            groups = columns.groups if columns.groups in table.obs else None
+            if columns.groups is not None and groups is None and not columns.of_a_model:
+                raise ValueError(f"{path}: obs has no column {columns.groups!r} for --groups.")
+            samples = CellSamples.of(
+                table, sample, target=target, covariates=columns.covariates, groups=groups
+            )
             if table.nbytes > memory * 2**20 * IN_MEMORY:
                 store = temporary_store(samples, memory)
                 return Inputs(KINDS["store"], store, samples.y, None, samples.ids, columns)
@@ -41,4 +46,4 @@ class Cells(Kind):
             X = X.with_features(columns.features)
         Z = samples.covariates
         Z = None if Z is None else Z.to_pandas().to_numpy()
-        return Inputs(self, X, samples.y, Z, samples.ids, columns)
+        return Inputs(self, X, samples.y, Z, samples.ids, columns, samples.groups)
