@@ -33,8 +33,7 @@ def ours(solver: Any, bags: Bags, train: np.ndarray, test: np.ndarray, seed: int
     """Fit attention with a solver; return the risks of the test samples."""
     Z = bags.covariates
     assert Z is not None
-    center, scale = Z[train].mean(axis=0), Z[train].std(axis=0)
-    Z = (Z - center) / scale
+    Z = (Z - Z[train].mean(axis=0)) / _spread(Z[train])
     rows = bags.X.with_values(_scaled(bags.X, train))
     model = DiagAttSurvival(solver=solver, random_state=seed)
     model.fit(rows[train], bags.y[train], covariates=Z[train])
@@ -65,14 +64,19 @@ def forest(bags: Bags, train: np.ndarray, test: np.ndarray, seed: int) -> np.nda
 
 
 def _cox(features: np.ndarray, bags: Bags, train: np.ndarray, test: np.ndarray) -> np.ndarray:
-    scaled = (features - features[train].mean(axis=0)) / features[train].std(axis=0)
+    scaled = (features - features[train].mean(axis=0)) / _spread(features[train])
     model = DiagAttSurvival(solver=Uniform()).fit(scaled[train], bags.y[train])
     return model.predict(scaled[test])
 
 
 def _scaled(X: RaggedRows, train: np.ndarray) -> np.ndarray:
     own = X[train].values
-    return (X.values - own.mean(axis=0)) / own.std(axis=0)
+    return (X.values - own.mean(axis=0)) / _spread(own)
+
+
+def _spread(values: np.ndarray) -> np.ndarray:
+    found = values.std(axis=0)
+    return np.where(found > 0, found, 1.0)  # the last of five days is always the fifth
 
 
 METHODS: dict[str, Risk] = {

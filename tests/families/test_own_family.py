@@ -51,10 +51,8 @@ def log_normal():
             return 0.5 * scale
 
         def log_normalizer(self, y, phi):
-            return -0.5 * math.log(2 * math.pi * phi) - y.log()
-
-        def remainder(self, y, offset):
-            return y * torch.exp(-offset[:, 0])
+            spread = 2 * math.pi * torch.as_tensor(phi, dtype=torch.float64)
+            return (-0.5 * spread.log()).to(y.dtype) - y.log()
 
         def is_valid(self, y):
             return torch.isfinite(y) & (y > 0)

@@ -40,38 +40,44 @@ class Conformity:
 
     Attributes
     ----------
-    scores : array of shape (n,)
-        Normalized residuals; of classes, the probability of the true one.
+    scores : array of shape (n,), optional
+        Normalized residuals; of classes, the probability of the true one; none of quantiles and of
+        responses that consist of several numbers.
     classes : int array of shape (n,), optional
         True classes.
-    dispersion : float
+    dispersion : float, optional
         φ of the normalized score.
     log_score : float
         Mean log density of held-out responses around their predicted means.
     """
 
-    scores: np.ndarray
+    scores: np.ndarray | None
     classes: np.ndarray | None
-    dispersion: float
+    dispersion: float | None
     log_score: float = math.nan
 
 
 def conformity_of(unseen: OutOfFold) -> Conformity:
     """Return the scores of held-out samples, by models that have not seen them."""
     samples, family = unseen.samples, unseen.samples.family
-    mean = torch.empty(samples.n_samples, samples.n_outputs, dtype=torch.float64)
+    one = torch.zeros(1, samples.n_outputs, dtype=torch.float64)
+    mean = family.inverse_link(one).repeat(samples.n_samples, 1)
     rows = torch.zeros(samples.n_samples, dtype=torch.float64)
+    # Intervals around means are for responses that are one number each.
+    has_intervals = family.response_width == 1 and family.predicts_mixtures
     for place, part, predictor in unseen.parts():
         mean[place.cpu()] = family.inverse_link(predictors(predictor, part).double()).cpu()
-        if not family.classifies:
+        if has_intervals and not family.classifies:
             rows[place.cpu()] = row_variance(predictor, part).cpu()
     y, w = samples.y.double().cpu(), samples.weights.double().cpu()
     score = _log_score(family, y, mean, w)
     if family.classifies:
         codes = y.long()
-        both = mean if samples.n_outputs > 1 else torch.cat([1 - mean, mean], dim=1)
+        both = mean if mean.shape[1] > 1 else torch.cat([1 - mean, mean], dim=1)
         true = both[torch.arange(len(codes)), codes]
         return Conformity(true.numpy(), codes.numpy(), 1.0, score)
+    if not has_intervals:
+        return Conformity(None, None, None, score)
     unit = variance_function(family, mean[:, 0])
     squares = (y - mean[:, 0]).square() / unit
     total = float(squares.mean())
@@ -121,6 +127,8 @@ def interval(
     conformity: Conformity, level: float, mean: Tensor, rows: Tensor, family: Family
 ) -> np.ndarray:
     """Return lower and upper ends for new samples, (n, 2)."""
+    assert conformity.scores is not None
+    assert conformity.dispersion is not None
     n = len(conformity.scores)
     place = math.ceil((n + 1) * level)
     quantile = math.inf if place > n else float(np.sort(conformity.scores)[place - 1])
@@ -133,6 +141,7 @@ def interval(
 
 def class_thresholds(conformity: Conformity, level: float, n_classes: int) -> np.ndarray:
     """Return the least probability of every class that is in a set, (n_classes,)."""
+    assert conformity.scores is not None
     assert conformity.classes is not None
     found = np.zeros(n_classes)
     for k in range(n_classes):

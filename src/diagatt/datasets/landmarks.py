@@ -101,10 +101,11 @@ def _landmarked(
     groups: np.ndarray | None,
     **words: Any,
 ) -> Bags:
-    """Return who is observed beyond the landmark and has rows up to it."""
-    early = measured <= landmark
+    """Return who is observed beyond the landmark, has rows up to it, and all covariates."""
+    early = (measured <= landmark) & np.isfinite(rows).all(axis=1)
     samples = [rows[early & (of_row == own)] for own in ids]
-    kept = np.array([k for k, own in enumerate(samples) if len(own) and ends[k] > landmark])
+    complete = np.isfinite(covariates).all(axis=1) & (ends > landmark)
+    kept = np.array([k for k, own in enumerate(samples) if len(own) and complete[k]])
     return Bags(
         name,
         RaggedRows.from_samples([samples[k] for k in kept]),

@@ -178,7 +178,7 @@ class Family(ABC):
         return 1.0
 
     def log_normalizer(self, y: Tensor, phi: float | Tensor) -> Tensor:
-        """Return log c(y, φ), (n,), differentiable in φ if that is a tensor."""
+        """Return log c(y, φ), (n,), differentiable in φ if that is a tensor, () or (n,)."""
         return y.new_zeros(len(y))
 
     def log_density(self, y: Tensor, z: Tensor, phi: float | Tensor = 1.0) -> Tensor:

@@ -69,21 +69,19 @@ class Tweedie(Family):
         .. math:: c = \frac1y \sum_{j ≥ 1} \frac{y^{ja}}{(p-1)^{ja} φ^{j(1+a)} (2-p)^j\,
                   j!\, Γ(ja)}, \qquad a = \frac{2-p}{p-1}.
         """
-        phi = torch.as_tensor(phi, dtype=torch.float64, device=y.device)
+        phi = torch.as_tensor(phi, dtype=torch.float64, device=y.device).expand(y.shape)
         exact = y.double()
-        positive = exact > 0
-        found = torch.zeros_like(exact)
-        found[positive] = self._log_series(exact[positive], phi) - exact[positive].log()
-        return found.to(y.dtype)
+        safe = torch.where(exact > 0, exact, 1.0)
+        found = self._log_series(safe, phi) - safe.log()
+        return torch.where(exact > 0, found, 0.0).to(y.dtype)
 
     def _log_series(self, y: Tensor, phi: Tensor) -> Tensor:
         p = self.power
         a = (2 - p) / (p - 1)
         log_base = a * (y.log() - math.log(p - 1)) - (1 + a) * phi.log() - math.log(2 - p)
         with torch.no_grad():
-            centre = (
-                (y ** (2 - p) / (phi * (2 - p))).round().clamp(min=1)
-            )  # where terms are largest
+            # Terms are largest here.
+            centre = (y ** (2 - p) / (phi * (2 - p))).round().clamp(min=1)
             reach = TERMS + int(DEVIATIONS * float(centre.max()) ** 0.5) if len(y) else 0
             j = centre[:, None] + torch.arange(-reach, reach + 1).to(y)
         terms = j * log_base[:, None] - torch.lgamma(j + 1) - torch.lgamma((a * j).clamp(min=1e-9))

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 if TYPE_CHECKING:
-    from diagatt.kinds.base import Columns
+    from diagatt.kinds.columns import Columns
     from diagatt.kinds.tables import Table
 
 __all__ = ["covariates", "learned", "with_category_columns"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from diagatt.kinds.base import OFFSETS, TIMES, Columns
+from diagatt.kinds.columns import OFFSETS, TIMES, Columns
 
 if TYPE_CHECKING:
     from diagatt.kinds.tables import Table

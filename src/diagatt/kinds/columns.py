@@ -1,0 +1,96 @@
+"""Which columns of a table mean what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+# Columns of which there may be several.
+LISTS = ("covariates", "features", "drop")
+# Numbers about samples: known parts of the predictor, and what times to an event are made of.
+OFFSETS, TIMES = ("exposure", "offset"), ("time", "event", "start")
+KNOWN = (*OFFSETS, *TIMES)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a table mean what; model files keep them, so that they are given once."""
+
+    asked: Mapping[str, str] = field(default_factory=dict)  # by option: {"text": "review"}
+    target: str | None = None
+    covariates: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()  # what is not used
+    id: str | None = None  # names the lines: rows of a long table, samples of any other
+    groups: str | None = None  # samples that are held out together: patients, sites
+    # Words of covariates and features that are no numbers; () until they are learned.
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # Numbers about samples by their meaning: exposure and offset; time, event and start.
+    known: Mapping[str, str] = field(default_factory=dict)
+    # Whether a model was fitted to them: then no others are expected.
+    of_a_model: bool = field(default=False, compare=False)
+
+    def __post_init__(self) -> None:
+        roles: dict[str, str] = {}
+        named: dict[str, Any] = {option: (name,) for option, name in self.asked.items()}
+        named |= {name: getattr(self, name) for name in LISTS}
+        named |= {name: (getattr(self, name),) for name in ("target", "id", "groups")}
+        named |= {role: (column,) for role, column in self.known.items()}
+        for role, columns in named.items():
+            for column in columns:
+                if column is not None and column in roles and len(self.asked) < 2:
+                    twice = "twice" if roles[column] == role else f"and as --{roles[column]}"
+                    raise ValueError(
+                        f"column {column!r} is given as --{role} {twice}: a column has one meaning."
+                    )
+                roles[column] = role
+
+    @property
+    def as_text(self) -> list[str]:
+        """Columns of ids, which stay as they are written: 007 is not 7."""
+        return [name for name in (self.asked.get("sample"), self.id, self.groups) if name]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a flat dictionary that JSON can hold."""
+        flat = asdict(self).items()
+        others = {name: value for name, value in flat if name not in ("asked", "of_a_model")}
+        return {**self.asked, **others}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Columns:
+        """Return the columns that `to_json` wrote; anything else is a ValueError."""
+        from diagatt.parameters import shown  # which imports torch; help needs none
+
+        if not isinstance(stored, Mapping):
+            raise ValueError(f"the columns are {shown(stored)}")
+        stored = dict(stored)
+        categories = _categories(stored.pop("categories", None) or {})
+        known = stored.pop("known", None) or {}
+        if not isinstance(known, Mapping) or not all(
+            role in KNOWN and isinstance(column, str) for role, column in known.items()
+        ):
+            raise ValueError(f"the columns of known numbers are {shown(known)}")
+        for name, value in stored.items():
+            several = name in LISTS
+            words = value if several and isinstance(value, list | tuple) else [value]
+            fits = all(isinstance(word, str) for word in words) and (words is value) == several
+            if value is not None and not fits:
+                raise ValueError(f"the columns of {name} are {shown(value)}")
+        named = {name: value for name, value in stored.items() if value is not None}
+        lists: dict[str, Any] = {name: tuple(named.pop(name, ())) for name in LISTS}
+        single = {name: named.pop(name, None) for name in ("target", "id", "groups")}
+        return cls(named, **lists, **single, categories=categories, known=dict(known))
+
+
+def _categories(stored: Any) -> dict[str, tuple[str, ...]]:
+    """Return the words of categories that `to_json` wrote."""
+    from diagatt.parameters import shown
+
+    fits = isinstance(stored, Mapping) and all(
+        isinstance(words, list | tuple) and all(isinstance(word, str) for word in words)
+        for words in stored.values()
+    )
+    if not fits:
+        raise ValueError(f"the columns of categories are {shown(stored)}")
+    return {name: tuple(words) for name, words in stored.items()}
