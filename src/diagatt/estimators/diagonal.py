@@ -162,6 +162,7 @@ class DiagAttRegressor(Regression, _DiagAtt):
             raise ValueError(f"{store.path} holds words as responses: use DiagAttClassifier.")
         return lambda y: np.asarray(y, dtype=np.float64)
 
+    @from_sources
     @by_shard
     def predict_interval(
         self,
@@ -279,6 +280,7 @@ random_state, device, dtype, verbose, encoder
         classes = self.classes_
         return lambda labels: np.searchsorted(classes, labels.astype(classes.dtype))
 
+    @from_sources
     @by_shard
     def predict_set(
         self, X: Any, level: float = 0.9, covariates: Any = None, offset: Any = None

@@ -14,6 +14,7 @@ from diagatt import attributes, parameters
 from diagatt.attention.survival import survival
 from diagatt.estimators.diagonal_base import _DiagAtt
 from diagatt.estimators.response import with_known_shape
+from diagatt.estimators.sources import from_sources
 from diagatt.families import Cox, Family, Times, get_family
 from diagatt.families.cox import risk_of
 from diagatt.families.risk_sets import TIES
@@ -195,6 +196,7 @@ random_state, device, dtype, verbose
 
     # ------------------------------------------------------------------ predictions
 
+    @from_sources
     def predict(self, X: Any, covariates: Any = None, offset: Any = None) -> np.ndarray:
         """Return risk scores, (n_samples,): larger ones mean earlier events.
 
@@ -203,6 +205,7 @@ random_state, device, dtype, verbose
         z = torch.from_numpy(self._linear_predictor(X, covariates, offset))
         return risk_of(self._fitted_family()[0], z)[:, 0].numpy()
 
+    @from_sources
     @torch.no_grad()
     def predict_survival_function(
         self,
@@ -243,6 +246,7 @@ random_state, device, dtype, verbose
         found = map_blocks(of_block, values, offsets, *beside).cpu().numpy()
         return found if return_array else _functions(at, found, before=1.0)
 
+    @from_sources
     def predict_cumulative_hazard_function(
         self,
         X: Any,
