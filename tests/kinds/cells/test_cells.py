@@ -3,6 +3,7 @@
 import warnings
 
 import anndata
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -250,4 +251,14 @@ def test_a_file_is_read_without_its_other_matrices(adata, tmp_path):
         pytest.raises(ValueError, match="no layers/x; there are: twice"),
         CellTable.opened(tmp_path / "cells.h5ad", layer="x"),
     ):
+        pass
+
+
+@pytest.mark.parametrize("lost", ["var", "X", "obs/_index"])
+def test_a_damaged_file_is_named(adata, tmp_path, lost):
+    path = tmp_path / "cells.h5ad"
+    adata.write_h5ad(path)
+    with h5py.File(path, "a") as file:
+        del file[lost]
+    with pytest.raises(ValueError, match=r"cells\.h5ad"), CellTable.opened(path):
         pass

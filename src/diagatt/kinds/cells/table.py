@@ -61,29 +61,37 @@ class CellTable:
         cls, path: Path, layer: str | None = None, obsm: str | None = None
     ) -> Iterator[CellTable]:
         """Open an ``.h5ad`` file; names of cells are read, matrix and annotations when needed."""
-        h5py, read_elem = _readers()
+        h5py, _ = _readers()
         _one_of(layer, obsm)
         with h5py.File(path, "r") as file:
-            if "obs" not in file or not isinstance(file["obs"], h5py.Group):
-                raise ValueError(
-                    f"{path} is no h5ad file of anndata 0.7 or later: read it with "
-                    "anndata.read_h5ad and write it again."
-                )
-            key = "X" if layer is None and obsm is None else f"layers/{layer}" if layer else ""
-            key = key or f"obsm/{obsm}"
-            if key not in file:
-                folder = key.split("/")[0]
-                there = ", ".join(file[folder]) if "/" in key and folder in file else "none"
-                raise ValueError(f"{path} has no {key}; there are: {there}.")
-            found = file[key]
-            obs = StoredObs(file["obs"], read_elem)
-            if obsm is not None:
-                values = read_elem(found) if isinstance(found, h5py.Group) else found
-                yield cls(obs, obs.cells(), *_named(values, obsm), str(path))
-                return
-            matrix = StoredCsr(found) if isinstance(found, h5py.Group) else found
-            names = tuple(map(str, read_elem(file["var"]).index))
-            yield cls(obs, obs.cells(), matrix, names, str(path))
+            try:
+                table = cls._of_file(file, path, layer, obsm)
+            except (KeyError, TypeError, AttributeError, RuntimeError) as error:
+                raise ValueError(f"{path} is damaged: {error}") from error
+            yield table
+
+    @classmethod
+    def _of_file(cls, file: Any, path: Path, layer: str | None, obsm: str | None) -> CellTable:
+        h5py, read_elem = _readers()
+        if "obs" not in file or not isinstance(file["obs"], h5py.Group):
+            raise ValueError(
+                f"{path} is no h5ad file of anndata 0.7 or later: read it with "
+                "anndata.read_h5ad and write it again."
+            )
+        key = "X" if layer is None and obsm is None else f"layers/{layer}" if layer else ""
+        key = key or f"obsm/{obsm}"
+        if key not in file:
+            folder = key.split("/")[0]
+            there = ", ".join(file[folder]) if "/" in key and folder in file else "none"
+            raise ValueError(f"{path} has no {key}; there are: {there}.")
+        found = file[key]
+        obs = StoredObs(file["obs"], read_elem)
+        if obsm is not None:
+            values = read_elem(found) if isinstance(found, h5py.Group) else found
+            return cls(obs, obs.cells(), *_named(values, obsm), str(path))
+        matrix = StoredCsr(found) if isinstance(found, h5py.Group) else found
+        names = tuple(map(str, read_elem(file["var"]).index))
+        return cls(obs, obs.cells(), matrix, names, str(path))
 
     @property
     def shape(self) -> tuple[int, int]:
