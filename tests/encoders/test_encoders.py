@@ -156,8 +156,9 @@ def test_sparse_and_dense_rows_give_the_same_model(tmp_path):
     X = RaggedRows.from_samples(parts)
     assert X.is_sparse
     dense = X.to_dense()
-    model = DiagAttClassifier(**QUICK).fit(X, y)
-    same = DiagAttClassifier(encoder=Principal(), **QUICK).fit(dense, y)
+    assert fit_encoder(None, X.values)(X.values).shape == (X.n_rows, 64)  # the default
+    model = DiagAttClassifier(encoder=Principal(6), **QUICK).fit(X, y)
+    same = DiagAttClassifier(encoder=Principal(6), **QUICK).fit(dense, y)
     np.testing.assert_allclose(model.predict_proba(X), same.predict_proba(dense), atol=1e-6)
     np.testing.assert_allclose(model.predict_proba(dense), model.predict_proba(X), atol=1e-8)
     model.save(tmp_path / "m")
