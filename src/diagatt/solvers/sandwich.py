@@ -34,6 +34,8 @@ from diagatt.solvers.problem import Samples
 MOST_ENTRIES, MOST_WORK = 30_000_000, 20_000_000_000
 # Samples per parameter below which no error is trusted.
 SAMPLES_PER_PARAMETER = 2.0
+# Parameters per sample from which it is not worth finding out how many the penalty leaves free.
+HOPELESS = 2.0
 # Curvature, relative to the largest of a scaled matrix, below which a direction is not identified.
 FLAT = 1e-9
 # Newton step to the minimum, in standard errors, above which a fit is not at it.
@@ -100,13 +102,10 @@ def sandwich_errors(
     if module.groups > 1:
         return Errors(None, "averaged restarts have no standard errors: set n_restarts=1.")
     module, samples = deepcopy(module).double(), samples.to(torch.float64)
+    count = _n_parameters(module, samples, phi, objective.scores)
+    if reason := too_many(count, samples):
+        return Errors(None, reason)
     blocks, names = _blocks(module, samples, phi, objective.scores)
-    count = sum(block.columns.shape[1] for block in blocks)
-    work = samples.n_rows * count
-    if work > MOST_ENTRIES or work * count > MOST_WORK:
-        return Errors(
-            None, f"{count} parameters of {samples.n_rows} rows: too many to give errors."
-        )
     log_phi = samples.y.new_tensor(1.0 if phi is None else phi).log()
     losses = _losses(module, samples, phi is not None)
     pieces, of_scores = pieces_of(losses, _at(module, samples, log_phi), blocks, samples)
@@ -114,6 +113,16 @@ def sandwich_errors(
     slope, curvature = _penalty(module, log_phi, objective, names, count)
     free = _identified(module, names, count)
     return covariance_of(pieces, slope, curvature, samples, _order(module, names), free)
+
+
+def too_many(count: int, samples: Samples) -> str:
+    """Say why so many parameters get no errors, before any of them is computed; "" if they do."""
+    n, work = samples.n_samples, samples.n_rows * count
+    if count > HOPELESS * n:
+        return f"no standard errors: {n} samples are too few for {count} parameters."
+    if work > MOST_ENTRIES or work * count > MOST_WORK:
+        return f"{count} parameters of {samples.n_rows} rows: too many to give errors."
+    return ""
 
 
 # ---------------------------------------------------------------------- parameters
@@ -132,6 +141,16 @@ def _pairs(module: DiagonalAttention, kind: str) -> tuple[Tensor, Tensor]:
     a, b = torch.triu_indices(D, D)
     seen = (a < d) & (b >= d if kind == "linear" else b >= a)
     return a[seen], b[seen]
+
+
+def _n_parameters(module: DiagonalAttention, samples: Samples, phi: float | None, kind: str) -> int:
+    """Return q, counted before columns of all rows are made."""
+    if isinstance(module.query_key, FullQueryKey):
+        count = module.n_heads * len(_pairs(module, kind)[0])
+    else:
+        count = sum(factor.numel() for factor in module.query_key.parameters())
+    effects = (module.n_heads * samples.n_features + 1 + samples.n_covariates) * module.n_outputs
+    return (count if kind != "none" else 0) + effects + (phi is not None)
 
 
 def _blocks(

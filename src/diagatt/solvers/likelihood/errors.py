@@ -18,8 +18,6 @@ from diagatt.solvers.likelihood.em import LatentRows
 from diagatt.solvers.likelihood.row_model import RowModel
 from diagatt.solvers.problem import Samples
 from diagatt.solvers.sandwich import (
-    MOST_ENTRIES,
-    MOST_WORK,
     At,
     Block,
     Errors,
@@ -27,6 +25,7 @@ from diagatt.solvers.sandwich import (
     common_directions,
     covariance_of,
     pieces_of,
+    too_many,
 )
 
 
@@ -38,10 +37,8 @@ def latent_errors(
     R, d, K = latent.response.value.shape
     q = d * (d + 1) // 2 + d * form.has_constant
     count = (R + 1) * q + (R * d + 1 + samples.n_covariates) * K + samples.family.has_dispersion
-    if samples.n_rows * count > MOST_ENTRIES or samples.n_rows * count**2 > MOST_WORK:
-        return Errors(
-            None, f"{count} parameters of {samples.n_rows} rows: too many to give errors."
-        )
+    if reason := too_many(count, samples):
+        return Errors(None, reason)
     rows = _scaled(latent.rows, samples.values, form)
     blocks, covariances = _row_blocks(*rows, form)
     blocks += _response_blocks(samples, R, K)
