@@ -90,7 +90,10 @@ def test_images_with_their_paths(tmp_path):
 
 def test_texts_with_their_words(tmp_path, monkeypatch):
     class Letters:
-        """A row a letter: quicker than a language model."""
+        """One row per letter: quicker than a language model."""
+
+        def __init__(self, *settings, **named):
+            pass
 
         def transform(self, texts):
             return RaggedRows.from_samples([np.array([[float(ord(c))] for c in t]) for t in texts])
@@ -117,7 +120,7 @@ def test_mistakes_are_one_sentence(cells, tmp_path, monkeypatch, capsys):
         f"store check {out}": "shard-00000.arrow",
         f"store info {tmp_path}": "is not a row store",
         f"store write {tmp_path}/new {cells} --target z": "has no column 'z'",
-        f"store write {tmp_path}/new {cells} --shard-mib 0": "shard_mib must be above 0",
+        f"store write {tmp_path}/new {cells} --shard-mib 0": "--shard-mib must be above 0",
     }.items():
         monkeypatch.setattr(sys, "argv", ["diagatt", *line.split()])
         with pytest.raises(SystemExit) as end:

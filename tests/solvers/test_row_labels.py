@@ -54,7 +54,7 @@ def test_the_density_of_a_labelled_sample_is_that_of_its_row(weak):
     problem = model._problem(weak.X, weak.y, None, None, row_labels=weak.rows[:, 0])
     given = (problem.y, problem.values, problem.offsets, problem.covariates, 0.7)
     with torch.no_grad():
-        found = module.log_density(*given, problem.log_known)
+        found = module.log_density(*given, log_known=problem.log_known)
         kappa = module.attention(problem.values, problem.offsets)[:, 0].reshape(150, 8)
     place = torch.tensor(weak.rows[:, 0])
     chosen = problem.values.reshape(150, 8, 3)[torch.arange(150), place]
