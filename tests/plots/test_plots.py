@@ -9,9 +9,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from diagatt import plots
+from diagatt import DiagAttSurvival, plots
 from diagatt.certainty import Certainty
 from diagatt.certainty.summary import Summary, coefficient
+from diagatt.lifetimes import make_times
 
 WEIGHTS = np.array([[0.7, 0.1], [0.2, 0.1], [0.1, 0.8]])
 LINES = [coefficient("head 0", "x0", 2.0, 0.5), coefficient("head 0", "$x_1", -1.0, np.nan)]
@@ -22,6 +23,8 @@ CONTEST = [
     {"solver": "gradient", "what": "unit rows", "log_score": None, "se": None, "weight": 0.0},
 ]
 CERTAINTY = Certainty(np.array([[0], [2]]), np.array([[0.9], [0.4]]), *[np.ones((2, 1))] * 2, [])
+TIMES = {"time": [1.0, 2.0, 3.0, 4.0], "event": [True, True, True, False]}
+COX = DiagAttSurvival(solver="uniform").fit(np.arange(8.0).reshape(4, 2) % 3, make_times(**TIMES))
 BOXES = [(0, 0, 2, 2), (0, 2, 2, 2), (0, 4, 2, 2)]
 CALLS = {
     "attention": lambda ax: plots.attention(WEIGHTS, true_rows=[2], ax=ax),
@@ -36,6 +39,11 @@ CALLS = {
     "contest": lambda ax: plots.contest(CONTEST, ax=ax),
     "row_reliability": lambda ax: plots.row_reliability(CERTAINTY, [0, 1], ax=ax),
     "heads": lambda ax: plots.heads([WEIGHTS], ax=ax),
+    "roc": lambda ax: plots.roc([0, 1], [0.2, 0.9], ax=ax),
+    "confusion": lambda ax: plots.confusion(["a", "b"], ["a", "a"], ax=ax),
+    "slide": lambda ax: plots.slide([[0, 0], [256, 0]], [0.2, 1.8], 256, ax=ax),
+    "survival_by_risk": lambda ax: plots.survival_by_risk(TIMES, [4, 3, 2, 1], n_groups=2, ax=ax),
+    "baseline_hazard": lambda ax: plots.baseline_hazard(COX, ax=ax),
 }
 
 
