@@ -23,8 +23,9 @@ def draw_folds(
 
     Examples
     --------
-    >>> draw_folds(np.array([0, 0, 1, 1]), True, n_folds=2)
-    array([1, 0, 1, 0])
+    >>> folds = draw_folds(np.array([0, 0, 1, 1]), True, n_folds=2)
+    >>> bool(folds[0] != folds[1]), bool(folds[2] != folds[3])  # one of each class in either
+    (True, True)
     """
     how: dict[tuple[bool, bool], Any] = {
         (True, True): StratifiedGroupKFold,

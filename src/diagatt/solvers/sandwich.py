@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from diagatt.attention.coupling import n_candidates
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.query_key import FullQueryKey, PSDQueryKey
 from diagatt.segments import segment_sum, spread
@@ -32,6 +33,8 @@ from diagatt.solvers.problem import Samples
 
 # Rows times parameters, and rows times squared parameters, up to which errors are computed in fit.
 MOST_ENTRIES, MOST_WORK = 30_000_000, 20_000_000_000
+# Assignments of rows to several heads, over all samples, up to which they are.
+MOST_ASSIGNMENTS = 150_000
 # Samples per parameter below which no error is trusted.
 SAMPLES_PER_PARAMETER = 2.0
 # Parameters per sample from which it is not worth finding out how many the penalty leaves free.
@@ -103,7 +106,7 @@ def sandwich_errors(
         return Errors(None, "averaged restarts have no standard errors: set n_restarts=1.")
     module, samples = deepcopy(module).double(), samples.to(torch.float64)
     count = _n_parameters(module, samples, phi, objective.scores)
-    if reason := too_many(count, samples):
+    if reason := too_many(count, samples, module.n_heads):
         return Errors(None, reason)
     blocks, names = _blocks(module, samples, phi, objective.scores)
     log_phi = samples.y.new_tensor(1.0 if phi is None else phi).log()
@@ -115,9 +118,12 @@ def sandwich_errors(
     return covariance_of(pieces, slope, curvature, samples, _order(module, names), free)
 
 
-def too_many(count: int, samples: Samples) -> str:
+def too_many(count: int, samples: Samples, n_heads: int) -> str:
     """Say why so many parameters get no errors, before any of them is computed; "" if they do."""
     n, work = samples.n_samples, samples.n_rows * count
+    rows = samples.offsets.diff().clamp(max=n_candidates(n_heads))
+    if n_heads > 1 and float((rows.double() ** n_heads).sum()) > MOST_ASSIGNMENTS:
+        return f"no standard errors: rows of {n} samples can be assigned to heads in too many ways."
     if count > HOPELESS * n:
         return f"no standard errors: {n} samples are too few for {count} parameters."
     if work > MOST_ENTRIES or work * count > MOST_WORK:

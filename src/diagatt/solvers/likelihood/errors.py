@@ -37,7 +37,7 @@ def latent_errors(
     R, d, K = latent.response.value.shape
     q = d * (d + 1) // 2 + d * form.has_constant
     count = (R + 1) * q + (R * d + 1 + samples.n_covariates) * K + samples.family.has_dispersion
-    if reason := too_many(count, samples):
+    if reason := too_many(count, samples, R):
         return Errors(None, reason)
     rows = _scaled(latent.rows, samples.values, form)
     blocks, covariances = _row_blocks(*rows, form)
