@@ -57,11 +57,18 @@ class Member(nn.Module):
         offset: Tensor | None = None,
     ) -> Tensor:
         """Return linear predictors, (n, K)."""
+        mapped, beside = self.seen(values, offsets, covariates)
+        return self.attention(mapped, offsets, beside, offset)
+
+    def seen(
+        self, values: Tensor, offsets: Tensor, covariates: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Return what the attention is given: mapped rows, and covariates beside features."""
         mapped = self.rows(values)
         beside = self.features(mapped, offsets)
         if covariates is not None:
-            beside = torch.cat([covariates, beside], dim=1)
-        return self.attention(mapped, offsets, beside, offset=offset)
+            beside = torch.cat([covariates.to(beside), beside], dim=1)
+        return mapped, beside
 
     def scores(self, values: Tensor, offsets: Tensor) -> Tensor:
         """Return scores of rows, (N, R), divided by the temperature."""
@@ -121,16 +128,6 @@ class Blend(AttentionModule):
         if self.family.classifies:
             mean = mean.clamp(LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
         return self.family.link(mean).to(values.dtype)
-
-    def predictor(
-        self,
-        values: Tensor,
-        offsets: Tensor,
-        covariates: Tensor | None = None,
-        offset: Tensor | None = None,
-    ) -> Tensor:
-        """Return linear predictors z, (n, K), of which `offset` (n, K) is a known part."""
-        return self(values, offsets, covariates, offset)
 
     @property
     def votes(self) -> list[float]:

@@ -207,9 +207,9 @@ class DiagonalAttention(AttentionModule):
         values: Tensor,
         offsets: Tensor | None = None,
         covariates: Tensor | None = None,
+        offset: Tensor | None = None,
         *,
         mask: Tensor | None = None,
-        offset: Tensor | None = None,
     ) -> Tensor:
         """Return the linear predictors z, (n, K): equation (final_estimator_multi).
 
@@ -220,10 +220,10 @@ class DiagonalAttention(AttentionModule):
         offsets : tensor of shape (n + 1,)
             Where samples begin and end; required for packed rows.
         covariates : tensor of shape (n, q), optional
-        mask : bool tensor of shape (n, p), optional
-            Real rows of padded samples; all of them by default.
         offset : tensor of shape (n, K), optional
             A known part of the predictor.
+        mask : bool tensor of shape (n, p), optional
+            Real rows of padded samples; all of them by default.
         """
         if values.ndim == 3:
             values, offsets = _pack(values, mask)
@@ -254,16 +254,6 @@ class DiagonalAttention(AttentionModule):
         project = self.value.permute(1, 0, 2).flatten(1)  # (d, R·K)
         scores, effects = self._scores(values, offsets, project)
         return scores, effects.reshape(len(values), self.n_heads, self.n_outputs)
-
-    def predictor(
-        self,
-        values: Tensor,
-        offsets: Tensor,
-        covariates: Tensor | None = None,
-        offset: Tensor | None = None,
-    ) -> Tensor:
-        """Return linear predictors z, (n, K), of which `offset` (n, K) is a known part."""
-        return self(values, offsets, covariates, offset=offset)
 
     def shared(
         self, offsets: Tensor, covariates: Tensor | None, offset: Tensor | None = None

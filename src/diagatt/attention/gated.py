@@ -85,7 +85,14 @@ class GatedAttention(AttentionModule):
         """Return the weighted mean row of every sample, (n, d)."""
         return segment_sum(self.attention(values, offsets) * values, offsets)
 
-    def forward(self, values: Tensor, offsets: Tensor, covariates: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        values: Tensor,
+        offsets: Tensor,
+        covariates: Tensor | None = None,
+        offset: Tensor | None = None,
+    ) -> Tensor:
         """Return linear predictors z, (n, K); covariates play no part."""
         effects = values @ self.value  # (N, K): project rows first, no pooled rows needed
-        return segment_sum(self.attention(values, offsets) * effects, offsets) + self.intercept
+        z = segment_sum(self.attention(values, offsets) * effects, offsets) + self.intercept
+        return z if offset is None else z + offset

@@ -26,18 +26,13 @@ class AttentionModule(nn.Module):
         """Return what V multiplies, (n, P), of packed samples."""
         raise NotImplementedError
 
-    def predictor(
+    def forward(
         self,
         values: Tensor,
         offsets: Tensor,
         covariates: Tensor | None = None,
         offset: Tensor | None = None,
     ) -> Tensor:
-        """Return linear predictors z, (n, K), of which `offset` (n, K) is a known part."""
-        z = self(values, offsets, covariates)
-        return z if offset is None else z + offset
-
-    def forward(self, values: Tensor, offsets: Tensor, covariates: Tensor | None = None) -> Tensor:
         """Return linear predictors z, (n, K).
 
         Parameters
@@ -47,9 +42,12 @@ class AttentionModule(nn.Module):
         offsets : tensor of shape (n + 1,)
         covariates : tensor of shape (n, q), optional
             Only modules with coefficients for them use covariates.
+        offset : tensor of shape (n, K), optional
+            A known part of the predictors.
         """
         K = self.value.shape[-1]
-        return self.features(values, offsets) @ self.value.reshape(-1, K) + self.intercept
+        z = self.features(values, offsets) @ self.value.reshape(-1, K) + self.intercept
+        return z if offset is None else z + offset
 
     def effects(self) -> list[nn.Parameter]:
         """Return the parameters in which predictors are linear: V, b, and γ if there is one."""

@@ -75,10 +75,7 @@ def _of_blend(
 ) -> RowTerms:
     parts, effects, shared = [], [], []
     for vote, voter in zip(blend.votes, blend.voters, strict=True):
-        mapped = voter.rows(values)
-        beside = voter.features(mapped, offsets)
-        if covariates is not None:
-            beside = torch.cat([covariates.to(beside), beside], dim=1)
+        mapped, beside = voter.seen(values, offsets, covariates)
         own = row_terms(voter.attention, mapped.to(values), offsets, beside.to(values), offset)
         parts.append((own.weights(), own.scores, vote))
         effects.append(vote * own.effects)

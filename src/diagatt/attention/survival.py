@@ -32,9 +32,7 @@ def survival(
         parts = []
         for member in module.members_list:
             if member.weight > 0:
-                mapped = member.rows(values)
-                beside = member.features(mapped, offsets)
-                beside = beside if covariates is None else torch.cat([covariates, beside], dim=1)
+                mapped, beside = member.seen(values, offsets, covariates)
                 given = (mapped, offsets, beside, offset)
                 own = survival(member.attention, family, times, *given)
                 parts.append(member.weight * own)

@@ -201,7 +201,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         known = self._offset(offset, exposure, len(rows))
         given += [] if known is None else [known]
         beside = (torch.as_tensor(array).to(values) for array in given)
-        z = map_blocks(module.predictor, values, offsets, *beside)
+        z = map_blocks(module, values, offsets, *beside)
         _refuse_nonfinite(z, rows)
         return z.cpu().numpy()
 

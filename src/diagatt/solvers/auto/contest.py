@@ -214,7 +214,7 @@ class Contest:
             entry.fits[fold] = fitted
             with torch.no_grad():
                 given = (part.values, part.offsets, part.covariates)
-                z = fitted.module.predictor(*given, part.offset)
+                z = fitted.module(*given, part.offset)
                 entry.z[held_out[fold]] = part.family.widened(z).to(entry.z)
                 entry.has_density = fitted.module.readout == "mixture"
                 if entry.has_density:

@@ -169,7 +169,9 @@ def in_blocks(
 
 def predictor(module: AttentionModule, block: Samples) -> Tensor:
     """Return linear predictors of samples that go through the module together, (n, K)."""
-    return module.predictor(block.values, block.offsets, block.covariates, block.offset)
+    given = (block.values, block.offsets, block.covariates)
+    # A module of the user's own need not know of offsets unless there are some.
+    return module(*given) if block.offset is None else module(*given, block.offset)
 
 
 @torch.no_grad()

@@ -75,19 +75,15 @@ class MixtureModule(AttentionModule):
             excess = phi - float(self.floor)
             self.log_excess.fill_(math.log(max(excess, 0.01 * float(self.floor))))
 
-    def forward(self, values: Tensor, offsets: Tensor, covariates: Tensor | None = None) -> Tensor:
-        """Return the predictors of the mixture's mean, (n, K)."""
-        return self.attention(values, offsets, covariates)
-
-    def predictor(
+    def forward(
         self,
         values: Tensor,
         offsets: Tensor,
         covariates: Tensor | None = None,
         offset: Tensor | None = None,
     ) -> Tensor:
-        """Return the predictors, of which `offset` is a known part."""
-        return self.attention.predictor(values, offsets, covariates, offset)
+        """Return the predictors of the mixture's mean, (n, K)."""
+        return self.attention(values, offsets, covariates, offset)
 
     def effects(self) -> list[nn.Parameter]:
         """Return V, b and γ."""
