@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.optimize import minimize, rosen, rosen_der
 
-from diagatt.solvers.auto.lbfgs import minimize_many
+from diagatt.solvers.auto.lbfgs import MEMORY, _Memory, minimize_many
 
 
 class Counted:
@@ -101,3 +101,48 @@ def test_the_start_is_not_changed_and_infinite_values_are_avoided():
     found = minimize_many(barrier, start, 200, 1e-14)
     assert float(start) == 0.5
     assert float(found) == pytest.approx(1e-3, rel=1e-4)
+
+
+def two_loops(pairs, slope):
+    """The inverse Hessian of the pairs times the slope, as in Nocedal's recursion."""
+    q, factors = slope.clone(), []
+    for s, y in reversed(pairs):
+        factors.append(s @ q / (s @ y))
+        q -= factors[-1] * y
+    if pairs:
+        s, y = pairs[-1]
+        q *= (s @ y) / (y @ y)
+    for (s, y), factor in zip(pairs, reversed(factors), strict=True):
+        q += (factor - y @ q / (s @ y)) * s
+    return q
+
+
+def test_the_compact_form_is_the_two_loop_recursion():
+    rng = np.random.default_rng(2)
+    M, P = 3, 30
+    memory = _Memory(torch.zeros(M, P, dtype=torch.float64))
+    kept = [[] for _ in range(M)]
+    for step in range(MEMORY + 4):
+        slope = torch.from_numpy(rng.normal(size=(M, P)))
+        expected = torch.stack([two_loops(pairs[-MEMORY:], g)
+                                for pairs, g in zip(kept, slope, strict=True)])  # fmt: skip
+        torch.testing.assert_close(memory.times(slope), expected, rtol=1e-9, atol=1e-9)
+        s = torch.from_numpy(rng.normal(size=(M, P)))
+        y = s * torch.from_numpy(rng.uniform(0.5, 2.0, size=(M, P)))
+        memory.remember(s, y, torch.ones(M, dtype=torch.bool))
+        for m in range(M):
+            kept[m].append((s[m], y[m]))
+        if step == 2:  # the second problem is done
+            memory.keep(torch.tensor([True, False, True]))
+            M, kept = 2, [kept[0], kept[2]]
+
+
+def test_a_step_that_did_not_move_teaches_nothing():
+    rng = np.random.default_rng(3)
+    s, y, slope = (torch.from_numpy(rng.normal(size=(1, 5))) for _ in range(3))
+    y = y + 10 * s
+    memory = _Memory(torch.zeros(1, 5, dtype=torch.float64))
+    memory.remember(s, y, torch.tensor([True]))
+    before = memory.times(slope)
+    memory.remember(2 * s, y, torch.tensor([False]))
+    torch.testing.assert_close(memory.times(slope), before, rtol=1e-12, atol=1e-12)
