@@ -11,6 +11,7 @@ from diagatt import (
     PooledClassifier,
     PooledRegressor,
 )
+from diagatt.kinds.text import presets
 from diagatt.solvers import Gradient
 from diagatt.text import (
     TextClassifier,
@@ -99,7 +100,10 @@ def test_the_keyword_preset_reads_three_parts_of_the_joined_layers(pipeline, kin
     assert blend.members[0][1].ridge == pytest.approx(6.4)
 
 
-def test_the_keyword_preset_finds_new_words_and_survives_a_file(comments, tmp_path):
+def test_the_keyword_preset_finds_new_words_and_survives_a_file(comments, tmp_path, monkeypatch):
+    # 48 short texts need a quarter of the training.
+    monkeypatch.setitem(presets._KEYWORD, "n_restarts", 6)
+    monkeypatch.setitem(presets._KEYWORD_LAYER, "steps", 250)
     model = TextClassifier(preset="keyword", random_state=0).fit(*comments)
     new = ["My gorgeous spoon is here.", "That kettle, I say, was terrible!"]
     assert [w[0].word for w in model.locate(new)] == ["gorgeous", "terrible"]
