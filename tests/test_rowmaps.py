@@ -239,7 +239,8 @@ def test_more_dimensions_where_few_hold_too_little():
     assert kept == int((spectrum < LEAST_KEPT).sum()) + 1 > MOST_DIMENSIONS
     wider = torch.from_numpy(np.random.default_rng(0).normal(size=(900, 300)))
     assert fitted("unit", wider).n_dimensions == MOST_NEEDED
-    assert fitted("full", wider).n_dimensions == MOST_FULL
+    assert fitted("full", wider).n_dimensions == MOST_NEEDED
+    assert fitted("full", wider[:, :MOST_FULL]).n_dimensions == MOST_FULL
     assert fitted("wide", wider).n_dimensions == 300
 
 

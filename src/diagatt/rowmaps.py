@@ -6,7 +6,7 @@ m(x) instead of x. Features that do not vary are dropped by every map.
 ========  ==============================================================================
 common    m(x) = (x − μ)/s with one scale s for all features
 unit      m(x) = (x − μ)/σ, each feature to unit variance
-full      the same, with more dimensions: for fits whose cost allows it
+full      the same, with all dimensions as long as covariances can take them
 wide      the same, with still more: for scores that are linear
 ranks     normal scores of each feature: heavy tails and skew disappear
 squares   u = (x − μ)/σ clipped at ±3, and (u² − 1)/√2 beside it
@@ -29,7 +29,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 import torch
 from torch import Tensor, nn
 
-# Dimensions that scores see at most: of affine maps, of others, of "full" and of "wide" rows.
+# Dimensions that scores see at most: of affine maps and of others. "full" and "wide" rows keep all
+# as long as they have no more than these.
 MOST_DIMENSIONS, MOST_BENT, MOST_FULL, MOST_WIDE = 60, 50, 128, 1024
 # Share of the variance that is enough; less than the second is too little, and calls for more
 # dimensions, up to the third.
@@ -75,8 +76,9 @@ class RowMap(nn.Module):
     n_features: int
 
     name: ClassVar[str]
-    #: Dimensions of mapped rows at most.
+    #: Dimensions of mapped rows at most, if there are more than `whole`, which are all kept.
     most: ClassVar[int] = MOST_DIMENSIONS
+    whole: ClassVar[int] = MOST_DIMENSIONS
 
     def __init_subclass__(cls) -> None:
         """Register the map by its name."""
@@ -98,12 +100,12 @@ class RowMap(nn.Module):
         w = x.new_ones(len(x)) if weights is None else weights.double()
         w = w / w.sum()
         mean = w @ x
-        spread = (w @ (x - mean).square()).sqrt()
+        spread = (w @ (x - mean).square_()).sqrt()
         varies = spread > least_spread(values)
         if not bool(varies.any()):
             varies[0] = True  # something must be scored
         made.register_buffer("columns", torch.nonzero(varies)[:, 0])
-        x = x[:, varies]
+        x = x if bool(varies.all()) else x[:, varies]
         made.register_buffer("shift", mean[varies])
         made.register_buffer("scale", _positive(spread[varies]))
         made._fit(x, w)
@@ -140,19 +142,19 @@ class RowMap(nn.Module):
 
     def _transformed(self, x: Tensor, rounding: float) -> Tensor:
         """Return varying features, (N, k) in float64 but rounded before, transformed."""
-        return (x - self.shift) / self.scale
+        return (x - self.shift).div_(self.scale)
 
     def _fit_subspace(self, values: Tensor, weights: Tensor) -> None:
         """Keep the leading principal directions, scaled to a mean variance of one."""
         D = self.width * len(self.columns)
-        if self.most >= D:
+        if D <= self.whole:
             return
         blocks = [slice(i, i + BLOCK) for i in range(0, len(values), BLOCK)]
         centre = reduce(add, (weights[rows] @ self._varying(values[rows]) for rows in blocks))
 
         def centred(rows: slice) -> Tensor:
-            x = self._varying(values[rows])
-            return weights[rows].sqrt()[:, None] * (x - centre)
+            x = self._varying(values[rows]).sub_(centre)
+            return x.mul_(weights[rows].sqrt()[:, None])
 
         if len(values) < D:
             _, S, Vh = torch.linalg.svd(centred(slice(None)), full_matrices=False)
@@ -176,13 +178,15 @@ class RowMap(nn.Module):
             return torch.cat([self.forward(block) for block in values.split(BLOCK)])
         x = self._varying(values)
         if self._is_projected:
-            x = (x - self.centre) @ self.directions
+            # Once they are centred, rows lose nothing in a product of their own type.
+            x = (x - self.centre).to(values.dtype) @ self.directions.to(values.dtype)
         return x.to(values.dtype)
 
     def _varying(self, values: Tensor) -> Tensor:
         """Return the features that vary, transformed, in float64."""
-        x = values.index_select(1, self.columns).double()
-        return self._transformed(x, _rounding(values))
+        if len(self.columns) < values.shape[1]:
+            values = values.index_select(1, self.columns)
+        return self._transformed(values.double(), _rounding(values))
 
     def affine(self) -> AffineMap | None:
         """Return shift and matrix in original features, or None if the map is not affine."""
@@ -207,17 +211,17 @@ class Unit(RowMap):
 
 
 class Full(Unit):
-    """Unit variances, and as many dimensions as covariances can take."""
+    """Unit variances, and all dimensions as long as covariances can take them."""
 
     name = "full"
-    most = MOST_FULL
+    whole = MOST_FULL
 
 
 class Wide(Unit):
     """Unit variances, and as many dimensions as linear scores can take."""
 
     name = "wide"
-    most = MOST_WIDE
+    most = whole = MOST_WIDE
 
 
 class Scaled(Unit):
@@ -263,7 +267,7 @@ class Ranks(RowMap):
     """Normal scores: Φ⁻¹ of the share of training rows below, feature by feature."""
 
     name = "ranks"
-    most = MOST_BENT
+    most = whole = MOST_BENT
 
     def _fit(self, x: Tensor, weights: Tensor) -> None:
         order = x.argsort(dim=0, stable=True)  # (N, k)
@@ -290,7 +294,7 @@ class Squares(RowMap):
     """Clipped features of unit variance with their squares: scores may be ring-shaped."""
 
     name = "squares"
-    most = MOST_BENT
+    most = whole = MOST_BENT
     width = 2
 
     def _transformed(self, x: Tensor, rounding: float) -> Tensor:
