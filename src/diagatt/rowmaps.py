@@ -147,7 +147,7 @@ class RowMap(nn.Module):
     def _fit_subspace(self, values: Tensor, weights: Tensor) -> None:
         """Keep the leading principal directions, scaled to a mean variance of one."""
         D = self.width * len(self.columns)
-        if D <= self.whole:
+        if self.whole >= D:
             return
         blocks = [slice(i, i + BLOCK) for i in range(0, len(values), BLOCK)]
         centre = reduce(add, (weights[rows] @ self._varying(values[rows]) for rows in blocks))

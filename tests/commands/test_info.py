@@ -117,6 +117,15 @@ def test_figures_of_classes(folder, tmp_path, figure):
         assert "<!-- cell28 -->" in drawn  # the first row of the eighth sample
 
 
+def test_a_written_figure_is_closed(folder, tmp_path):
+    from matplotlib import pyplot as plt
+
+    plt.close("all")
+    said = run("plot", "coefficients", folder / "classes", "-o", tmp_path / "figure.png")
+    assert said.exit_code == 0, said.output
+    assert plt.get_fignums() == []
+
+
 @pytest.mark.parametrize(("ending", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF")])
 def test_endings(folder, tmp_path, ending, magic):
     out = tmp_path / f"f.{ending}"

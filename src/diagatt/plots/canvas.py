@@ -73,12 +73,13 @@ def strongest_head(weights: np.ndarray, head: int | None) -> tuple[np.ndarray, n
 
 
 def figure_bytes(figure: Figure, kind: str, *, dpi: float) -> bytes:
-    """Return a figure as PNG or SVG; equal figures give equal bytes."""
-    from matplotlib import rc_context
+    """Return a figure as PNG, PDF or SVG and close it; equal figures give equal bytes."""
+    import matplotlib.pyplot as plt
 
     out = io.BytesIO()
     # An SVG would contain the date, and random names of its parts.
     metadata = {"Date": None} if kind == "svg" else {}
-    with rc_context({"svg.hashsalt": "diagatt"}):
+    with plt.rc_context({"svg.hashsalt": "diagatt"}):
         figure.savefig(out, format=kind, dpi=dpi, metadata=metadata)
+    plt.close(figure)  # pyplot would keep it as long as the process lives
     return out.getvalue()

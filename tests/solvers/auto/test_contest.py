@@ -11,7 +11,8 @@ from diagatt.families import get_family
 from diagatt.solvers.auto import many
 from diagatt.solvers.auto.contest import Contest, Entry
 from diagatt.solvers.auto.contestants import Contestant, likelihood_contestant
-from diagatt.solvers.auto.many import LEAST_RIDGE, ManyFits, Penalties, SharedRows
+from diagatt.solvers.auto.many import LEAST_RIDGE, ManyFits, Penalties
+from diagatt.solvers.auto.shared_rows import SharedRows
 from diagatt.solvers.base import Model
 from diagatt.solvers.folds import content_folds
 from diagatt.solvers.likelihood import Likelihood

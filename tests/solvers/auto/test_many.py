@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from diagatt.scores import get_score_form
-from diagatt.solvers.auto import many
-from diagatt.solvers.auto.many import LEAST_RIDGE, ManyFits, Penalties, SharedRows
+from diagatt.solvers.auto import many, shared_rows
+from diagatt.solvers.auto.many import LEAST_RIDGE, ManyFits, Penalties
+from diagatt.solvers.auto.shared_rows import SharedRows
 from diagatt.solvers.problem import Samples
 from tests.solvers.auto.samples import problem, repeated
 
@@ -189,7 +190,7 @@ def test_both_ways_to_compute_quadratic_scores_agree(d, monkeypatch):
     slopes = torch.randn(N, 4, generator=draw).double().split([M, 2], dim=1)
     found = []
     for most in (0, 10**9):
-        monkeypatch.setattr(many, "MOST_MONOMIALS", most)
-        monkeypatch.setattr(many, "MONOMIALS_PAY", d)
+        monkeypatch.setattr(shared_rows, "MOST_MONOMIALS", most)
+        monkeypatch.setattr(shared_rows, "MONOMIALS_PAY", d)
         found.append([*shared.forms(theta, value), *shared.slopes(*slopes, True)])
     torch.testing.assert_close(found[0], found[1])

@@ -11,8 +11,9 @@ from diagatt.families import get_family
 from diagatt.solvers.auto.combine import Verdict
 from diagatt.solvers.auto.contest import Contest
 from diagatt.solvers.auto.contestants import Contestant, likelihood_contestant
-from diagatt.solvers.auto.many import ManyFits, Penalties, SharedRows
+from diagatt.solvers.auto.many import ManyFits, Penalties
 from diagatt.solvers.auto.refit import _reported, refit
+from diagatt.solvers.auto.shared_rows import SharedRows
 from diagatt.solvers.base import Model
 from diagatt.solvers.existence import Existence
 from diagatt.solvers.folds import content_folds

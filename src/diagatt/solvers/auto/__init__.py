@@ -26,9 +26,9 @@ from diagatt.solvers.auto.contestants import (
     uniform_contestants,
     wide_contestants,
 )
-from diagatt.solvers.auto.many import score_width
 from diagatt.solvers.auto.refit import fold_members, refit
 from diagatt.solvers.auto.report import report_lines
+from diagatt.solvers.auto.shared_rows import score_width
 from diagatt.solvers.auto.units import ResponseUnits
 from diagatt.solvers.base import Fitted, Model, Solver, agreed
 from diagatt.solvers.checkpoint import Checkpoint

@@ -25,7 +25,8 @@ from diagatt.families import Family
 from diagatt.rowmaps import ROW_MAPS, RowMap
 from diagatt.segments import spread
 from diagatt.solvers.auto.contestants import LINEAR, Contestant
-from diagatt.solvers.auto.many import ManyFits, SharedRows
+from diagatt.solvers.auto.many import ManyFits
+from diagatt.solvers.auto.shared_rows import SharedRows
 from diagatt.solvers.base import Fitted, Model
 from diagatt.solvers.glm import DivergedError
 from diagatt.solvers.problem import Problem, Samples

@@ -26,25 +26,20 @@ import torch
 from torch import Tensor
 
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.segments import (
-    row_forms,
-    sample_of_row,
-    segment_max,
-    segment_mean,
-    segment_sum,
-    weighted_gram,
-)
 from diagatt.solvers.auto.lbfgs import minimize_many
+from diagatt.solvers.auto.losses import (
+    LEAST_DISPERSION,
+    Layout,
+    Parts,
+    attention_loss,
+    uniform_loss,
+)
+from diagatt.solvers.auto.shared_rows import SharedRows, score_width, symmetric_matrix
 from diagatt.solvers.problem import Samples
 
 # Steps at most, and the share of the objective below which a gain ends a fit.
 MOST_STEPS, TOLERANCE = 60, 1e-5
 GLM_STEPS, GLM_TOLERANCE, START_TOLERANCE = 200, 1e-7, 1e-4
-# One product with all monomials of rows pays if so many times the count of fits exceeds d, and if
-# there are no more monomials than this to keep.
-MONOMIALS_PAY, MOST_MONOMIALS = 4, 25_000_000
-# Lower bound of φ of a mixture, as a share of the variance of y.
-LEAST_DISPERSION = 0.01
 # Ridge of coefficients that are not penalized: it only keeps them finite.
 LEAST_RIDGE = 1e-6
 
@@ -55,68 +50,6 @@ class Penalties(NamedTuple):
     quadratic: float  # of W; infinite if the score is linear
     linear: float  # of u
     value: float  # of v and of pooled features
-
-
-class SharedRows:
-    """Samples, and what all fits to them share."""
-
-    def __init__(self, samples: Samples) -> None:
-        self.samples = samples
-        self.sample = sample_of_row(samples.offsets)  # (N,)
-
-    @cached_property
-    def mean_rows(self) -> Tensor:  # (n, d)
-        """Return the mean row of every sample."""
-        return segment_mean(self.samples.values, self.samples.offsets)
-
-    @cached_property
-    def monomials(self) -> Tensor:  # (N, Q)
-        """Return what the parameters of a quadratic score multiply: products, then features."""
-        x = self.samples.values
-        d = x.shape[1]
-        rows, columns = torch.triu_indices(d, d, device=x.device)
-        products = x[:, rows] * x[:, columns]
-        return torch.cat([products.mul_(_parameter_scales(d).to(products)), x], dim=1)
-
-    def _multiplies(self, n_fits: int) -> bool:
-        """Whether one product with all monomials is quicker than one quadratic form per fit."""
-        N, d = self.samples.values.shape
-        return n_fits * MONOMIALS_PAY >= d and N * score_width(d) <= MOST_MONOMIALS
-
-    def forms(self, theta: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Return scores (N, M) and effects (N, L) of all rows, of θ (Q, M) and V (d, L)."""
-        values = self.samples.values
-        d, M = values.shape[1], theta.shape[1]
-        if len(theta) > d and self._multiplies(M):
-            return self.monomials @ theta, values @ value
-        both = torch.cat([theta[-d:], value], dim=1)
-        if len(theta) == d:  # linear scores
-            scores, effects = (values @ both).split([M, value.shape[1]], dim=1)
-            return scores, effects
-        W = torch.stack([symmetric_matrix(line[:-d], d) for line in theta.T]) / math.sqrt(d)
-        forms, linear = row_forms(values, W, both)
-        return forms + linear[:, :M], linear[:, M:]
-
-    def slopes(self, of_scores: Tensor, of_rows: Tensor, quadratic: bool) -> tuple[Tensor, Tensor]:
-        """Return slopes in θ (M, Q) and V (L, d) of slopes in scores (N, M), effects (N, L)."""
-        values = self.samples.values
-        d, M = values.shape[1], of_scores.shape[1]
-        if quadratic and self._multiplies(M):
-            return of_scores.T @ self.monomials, of_rows.T @ values
-        linear = torch.cat([of_scores, of_rows], dim=1).T @ values  # (M + L, d)
-        if not quadratic:
-            return linear[:M], linear[M:]
-        gram = weighted_gram(values, of_scores)  # (M, d, d)
-        rows, columns = torch.triu_indices(d, d, device=values.device)
-        of_W = gram[:, rows, columns] * _parameter_scales(d).to(gram)
-        return torch.cat([of_W, linear[:M]], dim=1), linear[M:]
-
-
-def _parameter_scales(d: int) -> Tensor:
-    """Return ∂ψ/∂θ per product x_a x_b, for a ≤ b: 1/√d, and √2 times it off the diagonal."""
-    rows, columns = torch.triu_indices(d, d)
-    diagonal = torch.full((len(rows),), 1 / math.sqrt(d), dtype=torch.float64)
-    return torch.where(rows == columns, diagonal, math.sqrt(2.0) * diagonal)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +104,12 @@ class ManyFits:
     def _is_quadratic(self) -> bool:
         return math.isfinite(self.penalties[0].quadratic)
 
+    @cached_property
+    def _layout(self) -> Layout:
+        return Layout(
+            self.shared, self.n_score_parameters, self._is_quadratic, self._has_dispersion
+        )
+
     @property
     def _has_dispersion(self) -> bool:
         """Whether there is a column of log φ, which only mixtures use."""
@@ -224,12 +163,12 @@ class ManyFits:
         return family.null_predictor(y, w)
 
     def _objective(self, theta: Tensor, which: Tensor) -> tuple[Tensor, Tensor]:
-        parts = _Parts.of(self, theta)
+        parts = Parts.of(self._layout, theta)
         weights, ridges = self.weights[:, which], self._ridges[which]
         if self.attends:
-            loss = _attention_loss(self, parts, weights, self._mixes[which])
+            loss = attention_loss(self._layout, parts, weights, self._mixes[which])
         else:
-            loss = _uniform_loss(self, parts, weights)
+            loss = uniform_loss(self._layout, parts, weights)
         penalty = 0.5 * (ridges * theta.square()).sum(dim=1)
         return loss.total.double() + penalty, loss.slope.double() + ridges * theta
 
@@ -264,191 +203,3 @@ class ManyFits:
             readout="mixture" if readout == "mixture" else "pooled",
             family=self.samples.family,
         ).to(self.samples.device, self.samples.dtype)
-
-
-def score_width(d: int) -> int:
-    """Return the count of parameters of a quadratic score, d(d + 1)/2 + d."""
-    return d * (d + 3) // 2
-
-
-def symmetric_matrix(theta: Tensor, d: int) -> Tensor:
-    """Return W of its parameters, (d(d + 1)/2,) → (d, d); zero if there are none.
-
-    Examples
-    --------
-    >>> symmetric_matrix(torch.tensor([1.0, 0.0, 3.0]), 2)
-    tensor([[1., 0.],
-            [0., 3.]])
-    """
-    W = theta.new_zeros(d, d)
-    if len(theta):
-        rows, columns = torch.triu_indices(d, d, device=theta.device)
-        half = theta.new_ones(len(rows)).masked_fill(rows != columns, 1 / math.sqrt(2.0))
-        W[rows, columns] = W[columns, rows] = theta * half
-    return W
-
-
-# ---------------------------------------------------------------------- losses and their slopes
-
-
-class _Loss(NamedTuple):
-    total: Tensor  # (M,)
-    slope: Tensor  # (M, P)
-
-
-@dataclass(frozen=True)
-class _Parts:
-    """Parameters of M fits as matrices, in the type of the rows."""
-
-    fits: ManyFits
-    scores: Tensor  # (Q, M)
-    value: Tensor  # (d, M·K)
-    shared: Tensor  # (n, M, K): intercepts, covariates' effects and offsets
-    log_phi: Tensor  # (M,)
-
-    @classmethod
-    def of(cls, fits: ManyFits, theta: Tensor) -> _Parts:
-        samples, M = fits.samples, len(theta)
-        d, K, q = samples.n_features, samples.n_outputs, samples.n_covariates
-        Q = fits.n_score_parameters
-        line = theta.to(samples.dtype)
-        sizes = [Q, d * K, K, q * K] + [1] * fits._has_dispersion
-        scores, value, intercept, covariate, *rest = line.split(sizes, dim=1)
-        gamma = covariate.reshape(M, q, K).permute(1, 0, 2).reshape(q, M * K)
-        shared = intercept.reshape(1, M * K) + samples.covariates @ gamma
-        log_phi = rest[0][:, 0] if rest else line.new_zeros(M)
-        shared = shared.reshape(samples.n_samples, M, K)
-        return cls(
-            fits,
-            scores.T,
-            value.reshape(M, d, K).permute(1, 0, 2).reshape(d, M * K),
-            shared if samples.offset is None else shared + samples.offset[:, None],
-            log_phi.clamp(min=math.log(LEAST_DISPERSION)),
-        )
-
-    def attention_and_effects(self) -> tuple[Tensor, Tensor]:  # (N, M), (N, M, K)
-        scores, effects = self.fits.shared.forms(self.scores, self.value)
-        sample, offsets = self.fits.shared.sample, self.fits.samples.offsets
-        weights = torch.exp((scores - segment_max(scores, offsets)[sample]).clamp(min=-80.0))
-        kappa = weights / segment_sum(weights, offsets)[sample]
-        return kappa, effects.reshape(*scores.shape, self.fits.samples.n_outputs)
-
-    def slope(self, of_scores: Tensor, of_rows: Tensor, of_shared: Tensor) -> Tensor:
-        """Chain slopes in ψ (N, M), effects (N, M, K) and shared (n, M, K) to θ, (M, P)."""
-        fits = self.fits
-        of_theta, of_value = fits.shared.slopes(
-            of_scores, of_rows.flatten(1), fits._is_quadratic
-        )  # (M, Q), (M·K, d)
-        return torch.cat([of_theta, self.effect_slopes(of_value, of_shared)], dim=1)
-
-    def effect_slopes(self, of_value: Tensor, of_shared: Tensor) -> Tensor:
-        """Return slopes in values, intercepts and covariates, (M, …), of (M·K, d), (n, M, K)."""
-        n, M, K = of_shared.shape
-        covariates = self.fits.samples.covariates
-        gamma = (covariates.T @ of_shared.reshape(n, M * K)).reshape(-1, M, K)
-        lines = [of_value.reshape(M, K, -1).transpose(1, 2), of_shared.sum(dim=0)]
-        return torch.cat([line.reshape(M, -1) for line in [*lines, gamma.transpose(0, 1)]], dim=1)
-
-
-def _family_terms(fits: ManyFits, y: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
-    """Return losses (…, M) and their slopes (…, M, K) for responses (…,) and z (…, M, K)."""
-    count, M, K = z.shape
-    flat, repeated = z.reshape(count * M, K), y.repeat_interleave(M, dim=0)
-    family = fits.samples.family
-    return family.loss(repeated, flat).reshape(count, M), family.gradient(repeated, flat).reshape(
-        count, M, K
-    )
-
-
-def _uniform_loss(fits: ManyFits, parts: _Parts, weights: Tensor) -> _Loss:
-    rows = fits.shared.mean_rows
-    z = (rows @ parts.value).reshape(parts.shared.shape) + parts.shared
-    losses, slopes = _family_terms(fits, fits.samples.y, z)
-    slopes = weights[:, :, None] * slopes
-    of_value = slopes.flatten(1).T @ rows  # (M·K, d)
-    return _Loss((weights * losses).sum(dim=0), parts.effect_slopes(of_value, slopes))
-
-
-class _Slopes(NamedTuple):
-    """Losses of fits, and their slopes in what parameters enter through."""
-
-    total: Tensor  # (M,)
-    of_scores: Tensor  # (N, M)
-    of_rows: Tensor  # (N, M, K)
-    of_shared: Tensor  # (n, M, K)
-    of_log_phi: Tensor  # (M,)
-
-
-def _attention_loss(fits: ManyFits, parts: _Parts, weights: Tensor, mixes: Tensor) -> _Loss:
-    """Score all fits in one product, then let each kind of readout judge its own."""
-    given = (*parts.attention_and_effects(), parts.shared, weights, parts.log_phi)
-    if not bool(mixes.any()):
-        found = _pooled_slopes(fits, *given)
-    elif bool(mixes.all()):
-        found = _mixture_slopes(fits, *given)
-    else:
-        own = [tuple(_columns(tensor, which) for tensor in given) for which in (~mixes, mixes)]
-        pooled, mixed = _pooled_slopes(fits, *own[0]), _mixture_slopes(fits, *own[1])
-        back = torch.cat([torch.nonzero(~mixes), torch.nonzero(mixes)])[:, 0].argsort()
-        both = (
-            torch.cat(pair, dim=int(pair[0].ndim > 1)) for pair in zip(pooled, mixed, strict=True)
-        )
-        found = _Slopes(*(_columns(tensor, back) for tensor in both))
-    slope = parts.slope(found.of_scores, found.of_rows, found.of_shared)
-    if fits._has_dispersion:
-        slope = torch.cat([slope, found.of_log_phi[:, None]], dim=1)
-    return _Loss(found.total, slope)
-
-
-def _columns(tensor: Tensor, which: Tensor) -> Tensor:
-    """Take some fits: their axis is the second, or the only one."""
-    return tensor[:, which] if tensor.ndim > 1 else tensor[which]
-
-
-def _pooled_slopes(
-    fits: ManyFits,
-    kappa: Tensor,
-    effects: Tensor,
-    shared: Tensor,
-    weights: Tensor,
-    log_phi: Tensor,
-) -> _Slopes:
-    offsets, sample = fits.samples.offsets, fits.shared.sample
-    pooled = segment_sum(kappa[:, :, None] * effects, offsets)  # (n, M, K)
-    losses, slopes = _family_terms(fits, fits.samples.y, pooled + shared)
-    slopes = weights[:, :, None] * slopes
-    of_rows = kappa[:, :, None] * slopes[sample]
-    of_scores = (of_rows * (effects - pooled[sample])).sum(dim=2)
-    total = (weights * losses).sum(dim=0)
-    return _Slopes(total, of_scores, of_rows, slopes, torch.zeros_like(total))
-
-
-def _mixture_slopes(
-    fits: ManyFits,
-    kappa: Tensor,
-    effects: Tensor,
-    shared: Tensor,
-    weights: Tensor,
-    log_phi: Tensor,
-) -> _Slopes:
-    offsets, sample = fits.samples.offsets, fits.shared.sample
-    losses, slopes = _family_terms(fits, fits.samples.y[sample], effects + shared[sample])
-    precision = torch.exp(-log_phi)
-    joint = kappa.clamp(min=1e-35).log() - precision * losses  # (N, M)
-    peak = segment_max(joint, offsets)
-    evidence = peak + segment_sum((joint - peak[sample]).clamp(min=-80.0).exp(), offsets).log()
-    responsible = (joint - evidence[sample]).exp()
-    rows_weights = weights[sample]
-    of_rows = (rows_weights * responsible * precision)[:, :, None] * slopes
-    # A density of scale φ has −½ log φ in its logarithm; constants are left out.
-    total = (weights * (0.5 * log_phi - evidence)).sum(dim=0)
-    misfit = (rows_weights * responsible * precision * losses).sum(dim=0)
-    of_log_phi = 0.5 * weights.sum(dim=0) - misfit
-    floor = log_phi <= math.log(LEAST_DISPERSION)
-    return _Slopes(
-        total,
-        rows_weights * (kappa - responsible),
-        of_rows,
-        segment_sum(of_rows, offsets),
-        torch.where(floor, of_log_phi.clamp(max=0.0), of_log_phi),
-    )

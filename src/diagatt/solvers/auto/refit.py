@@ -25,7 +25,7 @@ from diagatt.solvers.auto.contest import (
     fit_contestants,
 )
 from diagatt.solvers.auto.contestants import LINEAR, Contestant
-from diagatt.solvers.auto.many import score_width
+from diagatt.solvers.auto.shared_rows import score_width
 from diagatt.solvers.base import Fitted, Model, loaded, with_errors
 from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.sandwich import Objective, sandwich_errors
