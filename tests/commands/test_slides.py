@@ -26,7 +26,7 @@ def folder(tmp_path_factory):
     rng = np.random.default_rng(0)
     for kind in ("features", "coords"):
         (path / "out" / kind).mkdir(parents=True)
-    table = ["case_id,slide_id,label,age"]
+    table = ["case_id,slide_id,label,age,site"]
     for i in range(40):
         for k in range(1 + (i < 5)):
             values = rng.normal(size=(5, 3)).astype(np.float16)
@@ -34,7 +34,9 @@ def folder(tmp_path_factory):
             np.save(path / "out" / "features" / f"s{i}{'ab'[k]}.npy", values)
             coords = 256 * np.stack([np.arange(5), np.zeros(5)], axis=1)
             np.save(path / "out" / "coords" / f"s{i}{'ab'[k]}.npy", coords.astype(int))
-            table.append(f"{i:04d},s{i}{'ab'[k]},{'ill' if i % 2 else 'well'},{30 + i}")
+            table.append(
+                f"{i:04d},s{i}{'ab'[k]},{'ill' if i % 2 else 'well'},{30 + i},{'NESW'[i % 7 % 4]}"
+            )
     (path / "labels.csv").write_text("\n".join(table) + "\n")
     done = fit(path, "m.safetensors")
     assert done.exit_code == 0, done.exception
@@ -78,6 +80,34 @@ def test_little_memory_goes_through_a_store(folder, monkeypatch):
     rows = read_slides(folder / "out", folder / "labels.csv").rows()
     small, whole = (DiagAttClassifier.load(folder / f"{n}.safetensors") for n in ("small", "m"))
     np.testing.assert_allclose(small.predict_proba(rows), whole.predict_proba(rows), atol=1e-4)
+
+
+def test_samples_of_a_site_are_held_out_together(folder, tmp_path):
+    how = ("--slides", folder / "out", "--target", "label", "--solver", "likelihood")
+    out = tmp_path / "cv"
+    done = run("cv", folder / "labels.csv", *how, "--groups", "site", "--folds", 2, "-o", out)
+    assert done.exit_code == 0, done.exception
+    folds = {line["sample"]: line["fold"] for line in lines(out / "predictions.csv")}
+    slides = read_slides(folder / "out", folder / "labels.csv", groups="site")
+    of_site = {site: set() for site in "NESW"}
+    for name, site in zip(slides.ids, slides.groups, strict=True):
+        of_site[site].add(folds[name])
+    assert [len(found) for found in of_site.values()] == [1, 1, 1, 1]
+
+
+def test_groups_that_cannot_be_had_are_refused(folder, tmp_path, monkeypatch):
+    def refusal(done):
+        assert done.exit_code == 1
+        return str(done.exception)
+
+    site = ("--groups", "site")
+    assert "no column 'hospital'" in refusal(fit(folder, "g", "--groups", "hospital"))
+    monkeypatch.setattr("diagatt.kinds.slides.IN_MEMORY", 1e-6)
+    little = fit(folder, "g", *site, "--memory", "4")
+    assert "--groups needs samples in memory: give --memory" in refusal(little)
+    read_slides(folder / "out", folder / "labels.csv", target="label").to_store(tmp_path / "store")
+    stored = run("fit", tmp_path / "store", *site, "-o", tmp_path / "m")
+    assert "is a store, which has no column 'site' of groups" in refusal(stored)
 
 
 def test_heat_maps_beside_the_page(folder, tmp_path):

@@ -27,6 +27,11 @@ class Store(Kind):
         """Open the store; responses are read, rows are not."""
         from diagatt.stores import RowStore
 
+        if columns.groups is not None and not columns.of_a_model:
+            raise ValueError(
+                f"{path} is a store, which has no column {columns.groups!r} of groups: --groups "
+                "needs samples in memory, from a table or a folder of slides."
+            )
         return self._inputs(RowStore(path, memory=memory))
 
     def _inputs(self, store: RowStore) -> Inputs:

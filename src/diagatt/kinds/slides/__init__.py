@@ -38,9 +38,15 @@ class Slides(Kind):
         """Find the slides; rows of more than a quarter of `memory` go through a temporary store."""
         slides = self.slides(path, columns)
         if slides.nbytes > memory * 2**20 * IN_MEMORY:
+            if slides.groups is not None:
+                least = slides.nbytes / IN_MEMORY / 2**20
+                raise ValueError(
+                    f"--groups needs samples in memory: give --memory {least:,.0f} (MiB) or more."
+                )
             store = temporary_store(slides, memory)
             return Inputs(KINDS["store"], store, slides.y, None, slides.ids, columns)
-        return Inputs(self, slides.rows(), slides.y, slides.covariates, slides.ids, columns)
+        known = (slides.rows(), slides.y, slides.covariates, slides.ids, columns, slides.groups)
+        return Inputs(self, *known)
 
     def slides(self, path: Path, columns: Columns) -> SlideSamples:
         """Return the samples, of which nothing but headers is read."""
@@ -49,6 +55,8 @@ class Slides(Kind):
 
         asked: dict[str, Any] = dict(columns.asked)
         folder = asked.pop("slides")
-        target = columns.target  # which new samples need not have
-        target = target if target in Table.read(path).names else None
-        return read_slides(folder, path, target=target, covariates=columns.covariates, **asked)
+        names = Table.read(path).names  # new samples need neither responses nor groups
+        target = columns.target if columns.target in names else None
+        groups = None if columns.of_a_model and columns.groups not in names else columns.groups
+        asked |= {"target": target, "covariates": columns.covariates, "groups": groups}
+        return read_slides(folder, path, **asked)

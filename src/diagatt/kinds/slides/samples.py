@@ -36,6 +36,7 @@ class SlideSamples:
     y : array of shape (n,), or None
     covariates : array of shape (n, q), or None
     covariate_names : tuple of str
+    groups : array of shape (n,), or None
     """
 
     ids: list[str]
@@ -44,6 +45,7 @@ class SlideSamples:
     y: np.ndarray | None = None
     covariates: np.ndarray | None = None
     covariate_names: tuple[str, ...] = ()
+    groups: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -132,6 +134,7 @@ def read_slides(
     *,
     target: str | None = None,
     covariates: Sequence[str] = (),
+    groups: str | None = None,
     slide: str | None = None,
     sample: str | None = None,
     slide_table: Any = None,
@@ -149,6 +152,8 @@ def read_slides(
         Column of responses, the same for all slides of a patient.
     covariates : list of str
         Columns of numbers whose effect is added to the predictor.
+    groups : str, optional
+        Column of sites or other groups whose samples are held out together.
     slide : str, optional
         Column of slide ids; by default slide_id (CLAM), slide, FILENAME (STAMP), filename or wsi.
     sample : str, optional
@@ -192,7 +197,9 @@ def read_slides(
     if Z is not None:
         columns = zip(Z.T, covariates, strict=True)
         Z = np.column_stack([_per_sample(z, lines, name, table.name) for z, name in columns])
-    return SlideSamples(list(own), list(own.values()), files, y, Z, tuple(covariates))
+    g = None if groups is None else np.array(table.strings(groups))
+    g = None if g is None else _per_sample(g, lines, str(groups), table.name)
+    return SlideSamples(list(own), list(own.values()), files, y, Z, tuple(covariates), g)
 
 
 def _slides_of(
