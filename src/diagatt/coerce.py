@@ -369,6 +369,42 @@ def classes(y: Any, n_samples: int) -> np.ndarray:
     return labels
 
 
+def n_outcomes(y: Any) -> int:
+    """Return how many columns responses have, 1 if they are one number or class per sample.
+
+    Examples
+    --------
+    >>> n_outcomes([1, 0, 1]), n_outcomes([[1, 0], [0, 0]])
+    (1, 2)
+    """
+    shape = getattr(y, "shape", None)
+    if shape is None and isinstance(y, list | tuple) and len(y):
+        shape = (len(y), *np.shape(y[0])[:1])
+    return int(shape[1]) if shape is not None and len(shape) == 2 else 1
+
+
+def labels(y: Any, n_samples: int, count: int) -> np.ndarray:
+    """Return several labels of each sample, 0 or 1, (n, count) float64.
+
+    Examples
+    --------
+    >>> labels([[1, 0], [2, 0]], 2, 2)
+    Traceback (most recent call last):
+    diagatt.arrays.InputError: y[1, 0] = 2, but several labels are 0 or 1 each: ...
+    """
+    given = y.toarray() if is_sparse(y) else y
+    table = responses(given, n_samples, count, "0 or 1 for every label")
+    wrong = np.argwhere((table != 0) & (table != 1))
+    if len(wrong):
+        at = tuple(wrong[0])
+        raise InputError(
+            f"{_entry('y')(at)} = {table[at]:g}, but several labels are 0 or 1 each: for outcomes "
+            "of more classes, fit every column by itself, for example with scikit-learn's "
+            "MultiOutputClassifier."
+        )
+    return table
+
+
 def known_rows(row_labels: Any, offsets: np.ndarray) -> np.ndarray:
     """Return 0 for rows that may be active and a large negative number for others, (N,).
 

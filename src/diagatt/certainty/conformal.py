@@ -71,7 +71,7 @@ def conformity_of(unseen: OutOfFold) -> Conformity:
             rows[place.cpu()] = row_variance(predictor, part).cpu()
     y, w = samples.y.double().cpu(), samples.weights.double().cpu()
     score = _log_score(family, y, mean, w)
-    if family.classifies:
+    if family.classifies and family.response_width == 1:
         codes = y.long()
         both = mean if mean.shape[1] > 1 else torch.cat([1 - mean, mean], dim=1)
         true = both[torch.arange(len(codes)), codes]

@@ -33,7 +33,7 @@ def row_temperature(unseen: OutOfFold) -> float:
     """Return T̂ of held-out samples."""
     family, parts = unseen.samples.family, _parts(unseen)
     y = torch.cat([part.y for part, _ in parts]).double()
-    scale = family.scale(y, torch.ones_like(y))
+    scale = family.scale(y, torch.ones(len(y)).to(y))
     phi = float(np.log(family.initial_dispersion(scale)))
     start = np.array([[0.0, phi], [0.7, phi], [0.0, phi - 0.7]])
 

@@ -226,6 +226,11 @@ class Calibrated(DiagonalReading):
 
     def _conformity(self) -> Conformity:
         check_is_fitted(self)
+        if self._fitted_family()[0].response_width > 1:
+            raise ValueError(
+                "intervals and sets are for responses of one number or class: this model has "
+                "several per sample."
+            )
         if self.conformal_scores_ is None or self.conformal_dispersion_ is None:
             raise ValueError(_NO_FOLDS)
         kept = (self.conformal_scores_, self.conformal_classes_, self.conformal_dispersion_)

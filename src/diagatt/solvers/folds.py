@@ -34,7 +34,8 @@ def content_folds(
     """
     content = _content(samples)
     responses = samples.y.double().cpu().numpy().reshape(samples.n_samples, -1)
-    y = samples.family.observed(samples.y).double().cpu().numpy()
+    observed = samples.family.observed(samples.y).double().cpu().numpy()
+    y = observed.reshape(samples.n_samples, -1).mean(axis=1)  # of several outcomes, their mean
     if groups is None:
         lines = np.column_stack([responses, content])
         _, unit = np.unique(lines, axis=0, return_inverse=True)

@@ -180,7 +180,12 @@ class Auto(Solver):
             contest.enter(Contestant("given", solver=solver) for solver in self.contestants)
             return
         if not model.is_plain:
-            contest.enter(solver_contestants(model, family))
+            allowed = (
+                contestant
+                for contestant in solver_contestants(model, family)
+                if contestant.as_solver().refuse(contest.samples, model) is None
+            )
+            contest.enter(allowed)
             return
         part = contest.samples
         maps = distinct_maps(part.values, spread(part.weights, part.offsets))
@@ -193,7 +198,9 @@ class Auto(Solver):
         attending = [c for rows in maps for c in attention_contestants(rows, family, (), coarse)]
         if part.n_features > MOST_DIMENSIONS:
             attending += wide_contestants(family)
-        contest.enter([*attending, likelihood_contestant(family)])
+        latent = likelihood_contestant(family)
+        serves = latent.as_solver().refuse(part, model) is None
+        contest.enter([*attending, *([latent] if serves else [])])
         if extra is not None and not contest.is_clear(contest.leader(contest.entries), extra):
             beside = (extra.contestant.rows, family, extra.contestant.features, coarse)
             contest.enter(attention_contestants(*beside))

@@ -219,7 +219,7 @@ class ManyFits:
         """Return the intercepts of fits to the weighted mean response alone, (M, K)."""
         family, K = self.samples.family, self.samples.n_outputs
         y, w = self.samples.y.double(), self.weights.double()
-        if K > 1:
+        if K > 1 and family.n_outcomes == 1:
             return w.new_zeros(w.shape[1], K)
         return family.null_predictor(y, w)
 
@@ -440,10 +440,11 @@ def _mixture_slopes(
     responsible = (joint - evidence[sample]).exp()
     rows_weights = weights[sample]
     of_rows = (rows_weights * responsible * precision)[:, :, None] * slopes
-    # A density of scale φ has −½ log φ in its logarithm; constants are left out.
-    total = (weights * (0.5 * log_phi - evidence)).sum(dim=0)
+    # A density of scale φ has −½ log φ in its logarithm, once per outcome; constants are left out.
+    half = 0.5 * fits.samples.family.n_outcomes
+    total = (weights * (half * log_phi - evidence)).sum(dim=0)
     misfit = (rows_weights * responsible * precision * losses).sum(dim=0)
-    of_log_phi = 0.5 * weights.sum(dim=0) - misfit
+    of_log_phi = half * weights.sum(dim=0) - misfit
     floor = log_phi <= math.log(LEAST_DISPERSION)
     return _Slopes(
         total,

@@ -85,6 +85,16 @@ class Likelihood(Solver):
         self.max_iterations = max_iterations
         self.tolerance = tolerance
 
+    def refuse(self, problem: Problem, model: Model) -> str | None:
+        """Say that outcomes without a common curvature are for other solvers."""
+        if problem.family.n_outcomes > 1 and problem.family.curvature_bound is None:
+            return (
+                f"the likelihood solver fits several outcomes of the gaussian and the bernoulli "
+                f"family, not of {problem.family.name!r}: use solver='mixture', 'gradient' or "
+                "'auto'."
+            )
+        return None
+
     def fit(
         self,
         problem: Problem,

@@ -59,7 +59,7 @@ def latent_errors(
     slope[values] = ridge / phi * latent.response.value.permute(0, 2, 1).flatten().to(slope)
     curvature[values, values] = ridge / phi
     wanted = _order(R, d, K, samples.n_covariates) + (R + 1) * q
-    common = common_directions(wanted, K, count)
+    common = common_directions(wanted, K, count, samples.family)
     basis = None
     if common:
         basis = torch.linalg.qr(torch.stack(common, dim=1), mode="complete").Q[:, len(common) :]

@@ -231,7 +231,7 @@ class PartExpectation:
             z = z + effect.reshape(n, *(-1 if a == k else 1 for a in range(R)), z.shape[-1])
         shape = z.shape[:-1]  # (b, K, …, K)
         z = z.reshape(-1, z.shape[-1])
-        y = problem.y[samples].reshape(n, *(1,) * R).expand(shape).flatten()
+        y = problem.y[samples].repeat_interleave(len(z) // n, dim=0)
         total = joint_log_weights(best, rows, self.distinct)
         if self._supervision:
             total = total + self._log_response(y, z).reshape(shape)

@@ -151,15 +151,15 @@ def null_dispersion(problem: Problem) -> float:
     family = problem.family
     if not family.has_dispersion:
         return 1.0
-    (total,) = problem.total(lambda part: [(part.weights * part.y).sum()])
-    mean = (total / problem.total_weight)[None, None]  # (1, 1)
+    (total,) = problem.total(lambda part: [part.weights @ part.y.reshape(part.n_samples, -1)])
+    mean = (total / problem.total_weight)[None]  # (1, K)
     z = family.link(mean)
 
     def units(part: Samples) -> list[Tensor]:
-        found = family.unit_dispersion(part.y.double(), z.expand(part.n_samples, 1))
+        found = family.unit_dispersion(part.y.double(), z.expand(part.n_samples, -1))
         return [(part.weights.double() * found).sum()]
 
     phi = float(problem.total(units)[0]) / problem.total_weight
     # A constant y has no variance but what rounding leaves.
-    negligible = 1e-24 * float(mean) ** 2 if family.has_identity_link else 1e-24
+    negligible = 1e-24 * float(mean.square().max()) if family.has_identity_link else 1e-24
     return phi if phi > negligible else 1.0
