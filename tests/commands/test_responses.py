@@ -95,3 +95,49 @@ def test_what_does_not_go_together_is_refused(table, words, sentence):
     code, said = run("fit", "visits.csv", "--sample", "patient", *words)
     assert code != 0
     assert sentence in " ".join(said.split())
+
+
+def test_several_targets_share_the_rows(table, tmp_path):
+    rng = np.random.default_rng(0)
+    labels = rng.integers(2, size=(N, 2))
+    with open("visits.csv", newline="") as file:
+        head, *lines = csv.reader(file)
+    with open("labels.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*head, "fever", "rash"])
+        for line in lines:
+            writer.writerow([*line, *labels[int(line[0][1:])]])
+    shared = ["--sample", "patient", "--solver", "uniform"]
+    asked = ["--target", "days,years", "--drop", "died,relapses,fever,rash"]
+    code, said = run("fit", "labels.csv", *shared, *asked, "-o", "m.safetensors")
+    assert code == 0, said
+    assert "2 columns of numbers" in said
+    code, said = run("predict", "m.safetensors", "labels.csv", "-o", "p.csv")
+    assert code == 0, said
+    with open("p.csv") as file:
+        found = [float(line["prediction_years"]) for line in csv.DictReader(file)]
+    model = DiagAttRegressor.load("m.safetensors")
+    np.testing.assert_allclose(found, model.predict(table[0].X)[:, 1], rtol=1e-9)
+    code, said = run("evaluate", "m.safetensors", "labels.csv", "-o", "e.json")
+    assert code == 0, said
+    with open("e.json") as file:
+        scores = json.load(file)
+    both = [scores["r2: days"]["value"], scores["r2: years"]["value"]]
+    assert scores["r2"]["value"] == pytest.approx(np.mean(both))
+    assert "R² of years" in said
+    asked = ["--target", "fever,rash", "--drop", "died,relapses,days,years"]
+    code, said = run("fit", "labels.csv", *shared, *asked, "-o", "c.safetensors")
+    assert code == 0, said
+    assert "DiagAttClassifier" in said
+    code, said = run("predict", "c.safetensors", "labels.csv", "-o", "q.csv")
+    with open("q.csv") as file:
+        first = next(csv.DictReader(file))
+    assert {"prediction_rash", "probability_fever"} <= set(first)
+    code, said = run("evaluate", "c.safetensors", "labels.csv")
+    assert "AUC of fever" in said
+    code, said = run("cv", "labels.csv", *shared, *asked)
+    assert "cross-validate one after the other" in said
+    code, said = run("explain", "c.safetensors", "labels.csv")
+    assert "has several outcomes, and a page shows one" in said
+    asked = ["--target", "fever,cough", "--drop", "died,relapses,days,years,rash"]
+    assert "has no column 'cough'" in run("fit", "labels.csv", *shared, *asked)[1]

@@ -60,6 +60,8 @@ def cv(
         inputs = read_inputs(data, columns, need_target=True)
         inputs = inputs.kind.in_memory(inputs)
         assert inputs.y is not None
+        if inputs.y.ndim == 2:
+            raise ValueError("--target names several columns: cross-validate one after the other.")
         classes = understood.are_classes(inputs.y, family)
         understood.show(console, f"{data}:", understood.facts(inputs, classes))
         if hint := inputs.kind.hint(inputs, **options.settings(asked, inputs.kind)):

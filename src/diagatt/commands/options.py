@@ -26,7 +26,12 @@ Memory = Annotated[
 Model = Annotated[Path, typer.Argument(help="A model that `diagatt fit` wrote.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="File to write.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an output that exists.")]
-Target = Annotated[str | None, typer.Option(help="Column of responses.", metavar="COLUMN")]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        help="Column of responses; several outcomes are separated by commas.", metavar="COLUMN"
+    ),
+]
 Covariates = Annotated[
     str, typer.Option(help="Columns of covariates, separated by commas.", metavar="A,B")
 ]

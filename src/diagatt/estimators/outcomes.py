@@ -41,11 +41,14 @@ class SeveralOutcomes(RowsEstimator):
         self.n_outputs_ = count
         self._note_names("outcome_names_", names.names_of(y, "y") if count > 1 else None)
 
-    def _output_names(self) -> Sequence[Any]:
-        if self.n_outputs_ == 1:
-            return super()._output_names()
+    @property
+    def outcomes_(self) -> Sequence[str]:
+        """Names of the outcomes: the columns of a frame, or y0, y1, …."""
         known = getattr(self, "outcome_names_", None)
         return [f"y{k}" for k in range(self.n_outputs_)] if known is None else known
+
+    def _output_names(self) -> Sequence[Any]:
+        return super()._output_names() if self.n_outputs_ == 1 else self.outcomes_
 
     def _fitted_shapes(self) -> dict[str, tuple[int, ...]]:
         return {**super()._fitted_shapes(), "outcome_names_": (self.n_outputs_,)}

@@ -35,7 +35,8 @@ class Columns:
         roles: dict[str, str] = {}
         named: dict[str, Any] = {option: (name,) for option, name in self.asked.items()}
         named |= {name: getattr(self, name) for name in LISTS}
-        named |= {name: (getattr(self, name),) for name in ("target", "id", "groups")}
+        named |= {name: (getattr(self, name),) for name in ("id", "groups")}
+        named["target"] = self.targets
         named |= {role: (column,) for role, column in self.known.items()}
         for role, columns in named.items():
             for column in columns:
@@ -45,6 +46,11 @@ class Columns:
                         f"column {column!r} is given as --{role} {twice}: a column has one meaning."
                     )
                 roles[column] = role
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Columns of responses; several outcomes are separated by commas."""
+        return tuple(name.strip() for name in (self.target or "").split(",") if name.strip())
 
     @property
     def as_text(self) -> list[str]:

@@ -104,7 +104,7 @@ def _with_features(table: Table, columns: Columns) -> Columns:
     A fit that names its features does not use the others; a later file may lack those, but a
     column that the fit did not know is refused.
     """
-    single = (columns.target, columns.id, columns.groups)
+    single = (*columns.targets, columns.target, columns.id, columns.groups)
     used = {*columns.asked.values(), *single, *columns.covariates, *columns.drop}
     used |= set(columns.known.values())
     others = [name for name in table.names if name not in used]
