@@ -40,6 +40,7 @@ class Packed(NamedTuple):
     feature_names: Names | None = None  # d
     sample_ids: Any = None  # n
     row_ids: Any = None  # N
+    row_weight: Any = None  # N
 
 
 WEIGHTS = (1e-30, 1e30)  # smallest and largest positive weight: float32 holds both
@@ -184,7 +185,11 @@ def pack_nested(tensor: Any) -> Packed:
 
 
 def pack_frame(
-    frame: Any, sample: str, features: Sequence[str] | None, row: str | None = None
+    frame: Any,
+    sample: str,
+    features: Sequence[str] | None,
+    row: str | None = None,
+    row_weight: str | None = None,
 ) -> tuple[Packed, np.ndarray]:
     """Pack a long table; also return the ids of samples in the order of first appearance."""
     if isinstance(frame, Mapping):
@@ -193,7 +198,7 @@ def pack_frame(
         names_of(frame, "the table")  # refuses two columns of one name
         table = nw.from_native(frame, eager_only=True)
         columns = {name: table[name] for name in table.columns}
-    keys = [sample] if row is None else [sample, row]
+    keys = [key for key in (sample, row, row_weight) if key is not None]
     for name in [*keys, *(features or [])]:
         if name not in columns:
             raise InputError(f"column {name!r} is not in the table; it has {list(columns)}.")
@@ -205,7 +210,8 @@ def pack_frame(
         raise InputError("the table has no feature column.")
     for name in keys:
         if name in chosen:
-            raise InputError(f"column {name!r} names samples or rows: it cannot be a feature, too.")
+            what = "holds weights of rows" if name == row_weight else "names samples or rows"
+            raise InputError(f"column {name!r} {what}: it cannot be a feature, too.")
     values = np.column_stack([float_array(columns[c], *_column_of(c)) for c in chosen])
     words, line = _column_of(sample)
     ids = np.asarray(plain_array(columns[sample], words, line, dates=True))
@@ -215,11 +221,15 @@ def pack_frame(
     rank[np.argsort(first)] = np.arange(len(unique))  # order of first appearance
     index = rank[inverse]  # (N,) sample of each line
     row_ids = None if row is None else plain_array(columns[row], *_column_of(row), dates=True)
+    weight = None
+    if row_weight is not None:
+        weight = float_array(columns[row_weight], *_column_of(row_weight))
     if np.any(np.diff(index) < 0):
         lines = np.argsort(index, kind="stable")
-        values, row_ids = values[lines], None if row_ids is None else row_ids[lines]
+        values = values[lines]
+        row_ids, weight = (None if a is None else a[lines] for a in (row_ids, weight))
     named = unique[np.argsort(first)]
-    return Packed(values, offsets_from(np.bincount(index)), chosen, named, row_ids), named
+    return Packed(values, offsets_from(np.bincount(index)), chosen, named, row_ids, weight), named
 
 
 def _index(frame: Any) -> list[str] | None:
@@ -264,6 +274,33 @@ def pack_arrow(column: Any) -> Packed:
             raise InputError(f"rows have differing numbers of features: {wrong} is the first.")
     flat = rows.flatten().to_numpy(zero_copy_only=False)  # nulls become NaN
     return Packed(flat.reshape(len(rows), width), offsets)
+
+
+def row_weights(row_weight: Any, offsets: np.ndarray) -> np.ndarray:
+    """Return the weights of rows, (N,) float64, which are positive numbers.
+
+    Examples
+    --------
+    >>> row_weights([1.0, 0.0], np.array([0, 2]))
+    Traceback (most recent call last):
+    diagatt.arrays.InputError: sample 0, row 1 has the weight 0: weights are positive; drop the row.
+    """
+    given = float_array(row_weight, "row_weight", lambda at: f"row_weight[{at[0]}]")
+    given = given.astype(np.float64, copy=False)
+    if given.shape != (int(offsets[-1]),):
+        raise InputError(
+            f"row_weight must be one number per row, {int(offsets[-1])} of them, got shape "
+            f"{given.shape}."
+        )
+    low, high = WEIGHTS
+    wrong = np.flatnonzero(~((given >= low) & (given <= high)))  # NaN, too
+    if len(wrong):
+        i = int(wrong[0])
+        advice = "drop the row" if given[i] == 0 else f"they lie between {low:g} and {high:g}"
+        raise InputError(
+            f"{row_name(offsets, i)} has the weight {given[i]:g}: weights are positive; {advice}."
+        )
+    return given
 
 
 def refuse_nonfinite(rows: Any) -> None:

@@ -141,3 +141,34 @@ def test_several_targets_share_the_rows(table, tmp_path):
     assert "has several outcomes, and a page shows one" in said
     asked = ["--target", "fever,cough", "--drop", "died,relapses,days,years,rash"]
     assert "has no column 'cough'" in run("fit", "labels.csv", *shared, *asked)[1]
+
+
+def test_weights_of_rows_are_a_column(table):
+    data, _ = table
+    weights = np.random.default_rng(0).integers(1, 5, data.X.n_rows)
+    with open("visits.csv", newline="") as file:
+        head, *lines = csv.reader(file)
+    with open("reads.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*head, "reads"])
+        writer.writerows([*line, weight] for line, weight in zip(lines, weights, strict=True))
+    asked = ["--sample", "patient", "--target", "relapses", "--drop", "days,died,years"]
+    asked += ["--row-weight", "reads", "--family", "poisson", "--solver", "uniform"]
+    code, said = run("fit", "reads.csv", *asked, "-o", "m.safetensors")
+    assert code == 0, said
+    assert "row weights" in said
+    code, said = run("predict", "m.safetensors", "reads.csv", "-o", "p.csv")
+    assert code == 0, said
+    with open("p.csv") as file:
+        found = [float(line["prediction"]) for line in csv.DictReader(file)]
+    model = DiagAttRegressor(family="poisson", solver="uniform")
+    X = data.X.with_row_weight(weights)
+    expected = model.fit(X, np.arange(N) % 5).predict(X)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    code, said = run("store", "write", "store", "reads.csv", *asked[:8])
+    assert code == 0, said
+    assert "--row-weight is a column of a table" in run("fit", "x.csv", "--row-weight", "reads")[1]
+    with open("reads.csv", "a", newline="") as file:
+        csv.writer(file).writerow([*lines[-1], 0])
+    said = run("fit", "reads.csv", *asked, "-o", "n.safetensors")[1]
+    assert "has the weight 0: weights are positive; drop the row" in said

@@ -71,6 +71,7 @@ def row_terms(
     offsets: Tensor,
     covariates: Tensor | None = None,
     offset: Tensor | None = None,
+    log_prior: Tensor | None = None,
 ) -> RowTerms:
     """Return the terms of rows under a model, in float64; `offset` is a known part of all.
 
@@ -81,8 +82,8 @@ def row_terms(
     torch.Size([3, 1])
     """
     if isinstance(module, Blend):
-        return _of_blend(module, values, offsets, covariates, offset)
-    scores, effects = (t.double() for t in module.rows(values, offsets))
+        return _of_blend(module, values, offsets, covariates, offset, log_prior)
+    scores, effects = (t.double() for t in module.rows(values, offsets, log_prior))
     shared = module.shared(offsets, covariates, offset).double()
     scores, M = scores / module.temperature, module.groups
     if M > 1:  # values were divided by M
@@ -94,12 +95,18 @@ def row_terms(
 
 
 def _of_blend(
-    blend: Blend, values: Tensor, offsets: Tensor, covariates: Tensor | None, offset: Tensor | None
+    blend: Blend,
+    values: Tensor,
+    offsets: Tensor,
+    covariates: Tensor | None,
+    offset: Tensor | None,
+    log_prior: Tensor | None,
 ) -> RowTerms:
     parts, effects, shared = [], [], []
     for vote, voter in zip(blend.votes, blend.voters, strict=True):
-        mapped, beside = voter.seen(values, offsets, covariates)
-        own = row_terms(voter.attention, mapped.to(values), offsets, beside.to(values), offset)
+        mapped, beside = voter.seen(values, offsets, covariates, log_prior)
+        given = (mapped.to(values), offsets, beside.to(values), offset, log_prior)
+        own = row_terms(voter.attention, *given)
         parts.append((own.weights(), own.scores, vote))
         effects.append(vote * own.effects)
         shared.append(vote * own.shared)

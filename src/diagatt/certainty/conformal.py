@@ -98,7 +98,8 @@ def _log_score(family: Family, y: Tensor, mean: Tensor, weights: Tensor) -> floa
 
 def row_variance(predictor: DiagonalAttention | Blend, part: Samples) -> Tensor:
     """Return the variance over rows of what each alone would predict, (n,)."""
-    terms = row_terms(predictor, part.values, part.offsets, part.covariates, part.offset)
+    given = (part.values, part.offsets, part.covariates, part.offset, part.log_prior)
+    terms = row_terms(predictor, *given)
     log_p, z, places = terms.assignments()
     if not part.family.has_identity_link:
         z = z.clamp(-FAR, FAR)

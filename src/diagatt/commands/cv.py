@@ -29,6 +29,7 @@ def cv(
     id: options.Id = None,
     categories: options.Categories = "",
     groups: options.Groups = None,
+    row_weight: options.RowWeight = None,
     folds: Annotated[int, typer.Option(min=2, help="Parts that are held out in turn.")] = 5,
     family: options.Family = "auto",
     heads: options.Heads = "1",
@@ -50,7 +51,8 @@ def cv(
     if format not in FORMATS:
         raise ValueError(f"--format must be one of {', '.join(FORMATS)}, got {format!r}.")
     changed = options.of_model(heads, family, solver)
-    columns = options.columns(asked, target, covariates, features, drop, id, groups, categories)
+    named = (target, covariates, features, drop, id, groups, categories)
+    columns = options.columns(asked, *named, row_weight=row_weight)
     with outputs.writing(output, {"DATA": data}, overwrite=overwrite, folder=True):
         from rich.console import Console
 

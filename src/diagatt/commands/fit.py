@@ -33,6 +33,7 @@ def fit(
     id: options.Id = None,
     categories: options.Categories = "",
     groups: options.Groups = None,
+    row_weight: options.RowWeight = None,
     exposure: options.Exposure = None,
     offset: options.Offset = None,
     time: options.Time = None,
@@ -85,7 +86,7 @@ def fit(
     changed = options.of_model(heads, family, solver)
     known = {"exposure": exposure, "offset": offset, "time": time, "event": event, "start": start}
     named = (target, covariates, features, drop, id, groups, categories, known)
-    columns = options.columns(asked, *named)
+    columns = options.columns(asked, *named, row_weight)
     if refit and not split:
         raise ValueError("--refit goes with --split: without it, the model is fitted to all.")
     state = checkpoint or output.parent / f"{output.name}.checkpoint"

@@ -59,6 +59,13 @@ Groups = Annotated[
         metavar="COLUMN",
     ),
 ]
+RowWeight = Annotated[
+    str | None,
+    typer.Option(
+        help="Column of weights of rows, such as counts, in a table with one line per row.",
+        metavar="COLUMN",
+    ),
+]
 Categories = Annotated[
     str,
     typer.Option(
@@ -184,6 +191,7 @@ def columns(
     groups: str | None = None,
     categories: str = "",
     known: dict[str, str | None] | None = None,
+    row_weight: str | None = None,
 ) -> Columns:
     """Return the columns that were named; several are separated by commas."""
     option_names = [o.name for kind in KINDS.values() for o in (*kind.columns, *kind.reading)]
@@ -197,7 +205,12 @@ def columns(
         raise ValueError("--time is a response, and so is --target: give one of them.")
     if "time" not in given and {"event", "start"} & set(given):
         raise ValueError("--event and --start go with --time: name the column of times.")
-    return Columns(named, target, shared, own, unused, id, groups, words, given)
+    if row_weight is not None and "sample" not in named:
+        raise ValueError(
+            "--row-weight is a column of a table with one line per row: give --sample."
+        )
+    lists = (shared, own, unused)
+    return Columns(named, target, *lists, id, groups, row_weight, words, given)
 
 
 def without(columns: Columns, drop: str, asked: dict[str, Any] | None = None) -> Columns:

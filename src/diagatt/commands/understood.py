@@ -36,6 +36,9 @@ def facts(inputs: Inputs, classes: bool) -> dict[str, str]:
         import numpy as np
 
         said["groups"] = f"{inputs.columns.groups}: {len(np.unique(inputs.groups))}"
+    if inputs.columns.row_weight is not None:
+        weights = inputs.X.row_weight
+        said["row weights"] = f"{inputs.columns.row_weight}, mean {weights.mean():.4g}"
     if inputs.columns.drop:
         said["not used"] = _some(inputs.columns.drop)
     if inputs.y is not None:

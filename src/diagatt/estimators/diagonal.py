@@ -213,6 +213,7 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
         part = Samples(family, values, offsets, none, none + 1, Z)
         if known is not None:
             part = replace(part, offset=torch.as_tensor(known).to(values))
+        part = replace(part, log_prior=self._log_prior(rows))
         z = self._linear_predictor(X, covariates, offset, exposure)
         mean = torch.from_numpy(self._means(z)).double()
         spread = row_variance(module, part).cpu()

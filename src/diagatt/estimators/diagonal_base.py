@@ -81,6 +81,7 @@ class _DiagAtt(TakesCovariates, Calibrated):
             )
         ),
     }
+    _takes_row_weights: ClassVar[bool] = True
     later_parameters: ClassVar[Mapping[str, Any]] = {"encoder": None}
 
     def __init__(
@@ -304,6 +305,11 @@ class _DiagAtt(TakesCovariates, Calibrated):
         """Refuse samples with fewer rows than heads that need distinct rows."""
         most = int(np.max(parameters.values_to_try(self.n_heads, (1,))))
         check_lengths(rows, self.coupling, most, "lower n_heads, drop short samples, or set ")
+        if get_score_form(self.score_form).has_context and rows.has_row_weights:
+            raise ValueError(
+                "score_form='contextual' compares rows with the plain mean row of their sample and "
+                "takes no weights of rows: set score_form='affine'."
+            )
 
     @torch.random.fork_rng(devices=[])  # seeds are our own; the user's generator stays as it is
     def _fit_problem(self, problem: Problem) -> None:

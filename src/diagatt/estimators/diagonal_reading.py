@@ -192,6 +192,12 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         rows, module = self._validate_rows(X, reset=False), self.to_module().to(self.device)
         return rows, module, *rows.to_torch(self.device, self._dtype)
 
+    def _log_prior(self, rows: RaggedRows) -> Tensor | None:
+        """Return the logarithms of the rows' weights, (N,); None without."""
+        if rows.log_prior is None:
+            return None
+        return torch.as_tensor(rows.log_prior).to(self.device, self._dtype)
+
     @by_shard
     @torch.no_grad()
     def _linear_predictor(
@@ -203,7 +209,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         known = self._offset(offset, exposure, len(rows))
         given += [] if known is None else [known]
         beside = (torch.as_tensor(array).to(values) for array in given)
-        z = map_blocks(module, values, offsets, *beside)
+        z = map_blocks(module, values, offsets, *beside, log_prior=self._log_prior(rows))
         _refuse_nonfinite(z, rows)
         return z.cpu().numpy()
 
@@ -215,10 +221,11 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         """
         rows, module, values, offsets = self._packed(X)
         if isinstance(module, Blend):
-            kappa = map_blocks(module.weights_of_voters, values, offsets)
+            prior = self._log_prior(rows)
+            kappa = map_blocks(module.weights_of_voters, values, offsets, log_prior=prior)
             shares = values.new_tensor(module.votes)
         else:
-            scores = map_blocks(module.scores, values, offsets)
+            scores = map_blocks(module.scores, values, offsets, log_prior=self._log_prior(rows))
             _refuse_nonfinite(scores, rows)
             kappa = map_blocks(module.weights, scores, offsets)
             shares = values.new_full((self.n_restarts_,), 1 / self.n_restarts_)
@@ -233,7 +240,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
     def _scores(self, X: Any) -> tuple[RaggedRows, Tensor, Tensor]:
         """Return samples, scores ψ/τ, means over restarts or members, (N, R), and offsets."""
         rows, module, values, offsets = self._packed(X)
-        scores = map_blocks(module.scores, values, offsets)
+        scores = map_blocks(module.scores, values, offsets, log_prior=self._log_prior(rows))
         _refuse_nonfinite(scores, rows)
         if not isinstance(module, Blend):
             scores = scores.reshape(len(values), self.n_restarts_, -1).mean(dim=1)
@@ -289,10 +296,13 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
                 return torch.nn.functional.logsigmoid(z[:, place])
             return -family.loss(z.new_full((len(z),), place), z)
 
-        def of_block(values: Tensor, offsets: Tensor, Z: Tensor) -> Tensor:
-            return row_terms(module, values, offsets, Z).weights_given(of_class)
+        def of_block(
+            values: Tensor, offsets: Tensor, Z: Tensor, log_prior: Tensor | None = None
+        ) -> Tensor:
+            return row_terms(module, values, offsets, Z, None, log_prior).weights_given(of_class)
 
-        return rows, map_blocks(of_block, values, offsets, Z), offsets
+        prior = self._log_prior(rows)
+        return rows, map_blocks(of_block, values, offsets, Z, log_prior=prior), offsets
 
     def _target_place(self, target: Any) -> int:
         """Return the column of a class, or of one of several labels."""

@@ -284,7 +284,7 @@ Losses = Callable[[At], Tensor]
 
 @torch.no_grad()
 def _at(module: DiagonalAttention, samples: Samples, log_phi: Tensor) -> At:
-    scores, effects = module.rows(samples.values, samples.offsets)
+    scores, effects = module.rows(samples.values, samples.offsets, samples.log_prior)
     shared = module.shared(samples.offsets, samples.covariates, samples.offset)
     return At(scores, effects, shared, log_phi.expand(samples.n_samples))
 

@@ -14,9 +14,8 @@ from diagatt.attention.blend import Blend
 from diagatt.parameters import Rule, count, one_of, optional
 from diagatt.progress import progress_bar
 from diagatt.rowmaps import MOST_DIMENSIONS, distinct_maps
-from diagatt.segments import spread
 from diagatt.solvers.auto.combine import Verdict, judge
-from diagatt.solvers.auto.contest import Contest, Entry
+from diagatt.solvers.auto.contest import Contest, Entry, row_weights
 from diagatt.solvers.auto.contestants import (
     SAMPLE_FEATURES,
     Contestant,
@@ -188,7 +187,7 @@ class Auto(Solver):
             contest.enter(allowed)
             return
         part = contest.samples
-        maps = distinct_maps(part.values, spread(part.weights, part.offsets))
+        maps = distinct_maps(part.values, row_weights(part))
         contest.enter(c for rows in maps for c in uniform_contestants(rows))
         extra = _helpful_features(contest)
         width = score_width(min(part.n_features, MOST_DIMENSIONS))
@@ -221,8 +220,8 @@ def _helpful_features(contest: Contest) -> Entry | None:
     """Let features of whole samples compete on the best maps; return who gains clearly by them."""
     plain = contest.leader(contest.entries)
     affine = contest.leader([e for e in contest.entries if e.contestant.is_affine])
-    lengths = contest.samples.offsets.diff()
-    sizes_vary = bool((lengths != lengths[0]).any())
+    sizes = contest.samples.row_mass
+    sizes_vary = bool((sizes != sizes[0]).any())
     tried = [
         contestant
         for rows in dict.fromkeys([plain.contestant.rows, affine.contestant.rows])

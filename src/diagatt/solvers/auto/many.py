@@ -67,7 +67,7 @@ class SharedRows:
     @cached_property
     def mean_rows(self) -> Tensor:  # (n, d)
         """Return the mean row of every sample."""
-        return segment_mean(self.samples.values, self.samples.offsets)
+        return segment_mean(self.samples.values, self.samples.offsets, self.samples.log_prior)
 
     @cached_property
     def monomials(self) -> Tensor:  # (N, Q)
@@ -329,6 +329,8 @@ class _Parts:
     def attention_and_effects(self) -> tuple[Tensor, Tensor]:  # (N, M), (N, M, K)
         scores, effects = self.fits.shared.forms(self.scores, self.value)
         sample, offsets = self.fits.shared.sample, self.fits.samples.offsets
+        if self.fits.samples.log_prior is not None:
+            scores = scores + self.fits.samples.log_prior[:, None]
         weights = torch.exp((scores - segment_max(scores, offsets)[sample]).clamp(min=-80.0))
         kappa = weights / segment_sum(weights, offsets)[sample]
         return kappa, effects.reshape(*scores.shape, self.fits.samples.n_outputs)

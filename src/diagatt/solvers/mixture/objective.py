@@ -81,9 +81,11 @@ class MixtureModule(AttentionModule):
         offsets: Tensor,
         covariates: Tensor | None = None,
         offset: Tensor | None = None,
+        *,
+        log_prior: Tensor | None = None,
     ) -> Tensor:
         """Return the predictors of the mixture's mean, (n, K)."""
-        return self.attention(values, offsets, covariates, offset)
+        return self.attention(values, offsets, covariates, offset, log_prior=log_prior)
 
     def effects(self) -> list[nn.Parameter]:
         """Return V, b and γ."""
@@ -107,7 +109,7 @@ class MixtureTraining(Training):
         """Return −log Σ κ p(y | z_j, φ), (n,)."""
         assert isinstance(module, MixtureModule)
         given = (block.y, block.values, block.offsets, block.covariates)
-        beside = (module.phi, block.offset, block.log_known)
+        beside = (module.phi, block.offset, block.log_known, block.log_prior)
         return -module.attention.log_density(*given, *beside)
 
     def penalty(self, module: AttentionModule, problem: Problem) -> Tensor:
