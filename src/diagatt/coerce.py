@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 import torch
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
@@ -523,6 +524,48 @@ def weights(sample_weight: Any, n_samples: int) -> np.ndarray:
             f"and {high:g}; multiply all of them by one number."
         )
     return given
+
+
+def class_weights(class_weight: Any, y: Any, sample_weight: Any, n_samples: int) -> Any:
+    """Return sample weights times the weights of the samples' classes, as in scikit-learn.
+
+    Parameters
+    ----------
+    class_weight : "balanced", mapping from classes to weights, or None
+        "balanced" weighs classes by n / (classes · samples of the class); a class that a mapping
+        lacks has weight 1.
+    y : array of shape (n,), or (n, q) of labels, for which "balanced" multiplies the weights of all
+    sample_weight : array of shape (n,), number or None
+    n_samples : int
+
+    Examples
+    --------
+    >>> class_weights("balanced", [0, 0, 0, 1], None, 4).round(3)
+    array([0.667, 0.667, 0.667, 2.   ])
+    """
+    if class_weight is None:
+        return sample_weight
+    several = n_outcomes(y)
+    if class_weight != "balanced" and (several > 1 or not isinstance(class_weight, Mapping)):
+        raise InputError(
+            f"class_weight must be 'balanced' or, of one response per sample, a dictionary from "
+            f"classes to weights, got {class_weight!r}."
+        )
+    labels_ = classes(y, n_samples) if several == 1 else labels(y, n_samples, several)
+    if class_weight != "balanced":
+        known = np.unique(labels_).tolist()
+        for label, weight in class_weight.items():
+            if label not in known:
+                raise InputError(
+                    f"class_weight has the class {label!r}, but those of y are "
+                    f"{', '.join(map(str, known))}."
+                )
+            if not isinstance(weight, numbers.Real) or not 0 < float(weight) < np.inf:
+                raise InputError(
+                    f"class_weight[{label!r}] = {weight!r} is no positive number: leave the "
+                    "samples of a class out that is not to count."
+                )
+    return weights(sample_weight, n_samples) * compute_sample_weight(class_weight, labels_)
 
 
 def covariates(

@@ -79,6 +79,10 @@ Family = Annotated[
         "bernoulli, multinomial, ordinal; of times cox, weibull, lognormal or loglogistic."
     ),
 ]
+ClassWeight = Annotated[
+    str | None,
+    typer.Option(help="balanced: rare classes count as much as others.", metavar="balanced"),
+]
 Exposure = Annotated[
     str | None,
     typer.Option(help="Column of exposures of counts, such as years.", metavar="COLUMN"),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
 from sklearn.metrics import accuracy_score, r2_score
 
+from diagatt import coerce
 from diagatt.certainty.conformal import class_thresholds, interval, row_variance
 from diagatt.estimators.diagonal_base import _DiagAtt
 from diagatt.estimators.outcomes import ClassificationOutcomes, RegressionOutcomes
@@ -255,6 +256,48 @@ random_state, device, dtype, verbose, encoder
     >>> model.predict_proba(data.X[:2]).shape
     (2, 2)
     """
+
+    @from_sources
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        covariates: Any = None,
+        groups: Any = None,
+        offset: Any = None,
+        exposure: Any = None,
+        row_labels: Any = None,
+        class_weight: Any = None,
+    ) -> Self:
+        """Fit to samples and their classes.
+
+        Parameters
+        ----------
+        X, y, sample_weight, covariates, groups, offset, exposure, row_labels
+            As in `DiagAttRegressor.fit`; classes have no exposure.
+        class_weight : "balanced" or dict from classes to weights, optional
+            Multiplies the weights of samples by that of their class, as in scikit-learn.
+
+        Examples
+        --------
+        >>> from diagatt import DiagAttClassifier, simulate
+        >>> data = simulate.classification(100, p=4, d=3, seed=0)
+        >>> model = DiagAttClassifier(solver="likelihood", random_state=0)
+        >>> model.fit(data.X, data.y, class_weight="balanced").classes_
+        array([0, 1])
+        """
+        if class_weight is not None:
+            if isinstance(X, RowStore):
+                raise ValueError(
+                    "class_weight is for samples in memory: a RowStore contains its own weights; "
+                    "write them into the store."
+                )
+            sample_weight = coerce.class_weights(class_weight, y, sample_weight, len(X))
+        known = {"groups": groups, "offset": offset, "exposure": exposure}
+        if row_labels is not None:
+            known["row_labels"] = row_labels
+        return self._fit(X, y, sample_weight, covariates, **known)
 
     @from_sources
     def decision_function(self, X: Any, covariates: Any = None, offset: Any = None) -> np.ndarray:

@@ -166,9 +166,14 @@ class Kind:
         """Return the unfitted model; `asked` are parameters of its diagonalized attention."""
         return diagonal(classifies)(**asked, random_state=seed, verbose=True)
 
-    def fit(self, model: Any, inputs: Inputs) -> None:
-        """Fit a model to samples with responses."""
+    def fit(self, model: Any, inputs: Inputs, class_weight: str | None = None) -> None:
+        """Fit a model to samples with responses; "balanced" classes have the same weight each."""
         known = {"covariates": inputs.named_covariates, "groups": inputs.groups, **inputs.known}
+        if class_weight is not None:
+            from diagatt.coerce import class_weights
+
+            weights = class_weights(class_weight, inputs.y, None, len(inputs))
+            known |= {"sample_weight": weights}
         model.fit(inputs.X, inputs.named_y, **{k: v for k, v in known.items() if v is not None})
 
     def places(self, answers: Answers, head: int) -> dict[str, Any]:
