@@ -60,6 +60,8 @@ def test_times_are_fitted_predicted_and_evaluated(table):
     with open("e.json") as file:
         found = json.load(file)["concordance"]
     assert 0.6 < found["low"] < found["value"] < found["high"] <= 1
+    assert "Uno's concordance" in said
+    assert "integrated Brier" in said
     code, said = run("explain", "m.safetensors", "visits.csv", "-o", "page.html")
     assert code != 0
     assert "times to an event, which have no page yet" in said

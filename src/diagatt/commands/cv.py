@@ -121,7 +121,7 @@ def _validate(
     from diagatt.validation import BASELINES, Task, cross_validate
 
     family = changed.get("family", "gaussian")
-    task = Task(np.unique(np.asarray(inputs.y))) if classes else Task(None, family)
+    task = Task(np.unique(np.asarray(inputs.y)) if classes else None, family)
 
     def make(n_samples: int) -> Any:
         return inputs.kind.model(classes, n_samples, changed, seed, **own)

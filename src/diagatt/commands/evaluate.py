@@ -40,9 +40,10 @@ def evaluate(
 ) -> None:
     """Compare predictions with known responses.
 
-    It prints AUC, accuracy, balanced accuracy and log score (mean log-likelihood) of classes, or
-    R², RMSE, mean absolute error and log score of numbers, or the concordance of times to an event,
-    with 95 % bootstrap intervals over samples.
+    It prints AUC, accuracy, balanced accuracy and log score (mean log-likelihood) of classes, with
+    quadratic kappa and ranked probability score if they are ordered, or R², RMSE, mean absolute
+    error and log score of numbers, or concordances, AUC over time and integrated Brier score of
+    times to an event, with 95 % bootstrap intervals over samples.
 
     Example: `diagatt evaluate m.safetensors test.csv`
     """
@@ -66,29 +67,23 @@ def scored(model: Any, inputs: Inputs, source: str) -> list[Score]:
     """Return every score of a model on samples with known responses."""
     import numpy as np
 
-    from diagatt.metrics import NAMES, class_scores, concordance, number_scores
+    from diagatt.metrics import NAMES, class_scores, number_scores
 
     y = np.asarray(inputs.y)
     given = {} if inputs.covariates is None else {"covariates": inputs.named_covariates}
     given |= inputs.known
     if y.dtype.names is not None:  # times to an event
-        times, prediction = (
-            y["time" if "time" in y.dtype.names else "stop"],
-            model.predict(inputs.X, **given),
-        )
-
-        def scores(chosen: Any) -> dict[str, float]:
-            return {
-                "concordance": concordance(y["event"][chosen], times[chosen], prediction[chosen])
-            }
+        scores = _of_times(model, inputs.X, y, given)
     elif y.ndim == 2:
         return _of_outcomes(model, inputs, given)
     elif hasattr(model, "predict_proba"):
         y = _codes(y, model.classes_, inputs, source)
         prediction = model.predict_proba(inputs.X, **given)
 
+        ordered = getattr(getattr(model, "estimator_", model), "family", "auto") == "ordinal"
+
         def scores(chosen: Any) -> dict[str, float]:
-            return class_scores(y[chosen], prediction[chosen])
+            return class_scores(y[chosen], prediction[chosen], ordered)
     else:
         family = getattr(getattr(model, "estimator_", model), "family", "auto")
         prediction = model.predict(inputs.X, **given)
@@ -97,6 +92,26 @@ def scored(model: Any, inputs: Inputs, source: str) -> list[Score]:
             return number_scores(y[chosen], prediction[chosen], family)
 
     return _with_intervals(scores, len(y), list(NAMES))
+
+
+def _of_times(model: Any, X: Any, y: np.ndarray, given: dict[str, Any]) -> Any:
+    """Return the function that scores some samples' times to an event."""
+    from diagatt.metrics import concordance
+    from diagatt.survival_metrics import evaluation_times, survival_scores
+
+    risk, event = model.predict(X, **given), y["event"]
+    if "start" in (y.dtype.names or ()):  # weights against censoring do not know late entries
+        return lambda chosen: {
+            "concordance": concordance(event[chosen], y["stop"][chosen], risk[chosen])
+        }
+    at = evaluation_times(event, y["time"])
+    curves = model.predict_survival_function(X, **given, return_array=True, times=at)
+
+    def scores(chosen: Any) -> dict[str, float]:
+        own = (event[chosen], y["time"][chosen], risk[chosen])
+        return survival_scores(*own, curves[chosen], at)
+
+    return scores
 
 
 def _of_outcomes(model: Any, inputs: Inputs, given: dict[str, Any]) -> list[Score]:
