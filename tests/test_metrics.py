@@ -13,6 +13,8 @@ from diagatt.metrics import (
     log_density,
     mean_deviance,
     number_scores,
+    quadratic_kappa,
+    ranked_probability_score,
     rmse,
 )
 
@@ -188,3 +190,25 @@ def test_number_scores_are_scikit_learns():
     assert found["mae"] == pytest.approx(reference.mean_absolute_error(y, mean))
     assert found["log_score"] == pytest.approx(log_density(y, mean, "gaussian").mean())
     assert number_scores(y[:1], mean[:1]).keys() == {"rmse", "mae"}
+
+
+def test_quadratic_kappa_is_scikit_learns():
+    y, predicted = rng.integers(4, size=(2, 60))
+    expected = reference.cohen_kappa_score(y, predicted, weights="quadratic", labels=range(4))
+    assert quadratic_kappa(y, predicted, 4) == pytest.approx(expected)
+    assert quadratic_kappa([1, 1], [1, 1], 3) == 0.0
+
+
+def test_the_ranked_probability_score_is_its_definition():
+    y, p = rng.integers(3, size=20), rng.dirichlet(np.ones(3), size=20)
+    terms = [
+        (p[i, : k + 1].sum() - (y[i] <= k)) ** 2 for i in range(20) for k in range(2)
+    ]  # two thresholds of three classes
+    assert ranked_probability_score(y, p) == pytest.approx(np.mean(terms))
+    found = class_scores(y, p, ordered=True)
+    assert found["rps"] == ranked_probability_score(y, p)
+    assert "kappa" not in class_scores(y, p)
+    # Of two classes it is the Brier score.
+    two, q = rng.integers(2, size=20), rng.dirichlet(np.ones(2), size=20)
+    expected = reference.brier_score_loss(two, q[:, 1])
+    assert ranked_probability_score(two, q) == pytest.approx(expected)

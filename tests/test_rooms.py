@@ -19,6 +19,7 @@ FLOORS = [
     {"segments", "localization", "selection", "covariates"},
     {"scores", "families", "persistence", "stores", "rowmaps", "encoders"},
     {"metrics", "kaplan_meier", "attention", "simulate"},
+    {"survival_metrics"},
     {"solvers"},
     {"certainty"},
     {"estimators"},

@@ -37,6 +37,8 @@ OPTIONAL = frozenset(
         "conformal_classes_",
         "conformal_dispersion_",
         "labelled_rows_",
+        "n_outputs_",
+        "outcome_names_",
     }
 )
 

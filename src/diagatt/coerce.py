@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 import torch
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
@@ -40,6 +41,7 @@ class Packed(NamedTuple):
     feature_names: Names | None = None  # d
     sample_ids: Any = None  # n
     row_ids: Any = None  # N
+    row_weight: Any = None  # N
 
 
 WEIGHTS = (1e-30, 1e30)  # smallest and largest positive weight: float32 holds both
@@ -184,7 +186,11 @@ def pack_nested(tensor: Any) -> Packed:
 
 
 def pack_frame(
-    frame: Any, sample: str, features: Sequence[str] | None, row: str | None = None
+    frame: Any,
+    sample: str,
+    features: Sequence[str] | None,
+    row: str | None = None,
+    row_weight: str | None = None,
 ) -> tuple[Packed, np.ndarray]:
     """Pack a long table; also return the ids of samples in the order of first appearance."""
     if isinstance(frame, Mapping):
@@ -193,7 +199,7 @@ def pack_frame(
         names_of(frame, "the table")  # refuses two columns of one name
         table = nw.from_native(frame, eager_only=True)
         columns = {name: table[name] for name in table.columns}
-    keys = [sample] if row is None else [sample, row]
+    keys = [key for key in (sample, row, row_weight) if key is not None]
     for name in [*keys, *(features or [])]:
         if name not in columns:
             raise InputError(f"column {name!r} is not in the table; it has {list(columns)}.")
@@ -205,7 +211,8 @@ def pack_frame(
         raise InputError("the table has no feature column.")
     for name in keys:
         if name in chosen:
-            raise InputError(f"column {name!r} names samples or rows: it cannot be a feature, too.")
+            what = "holds weights of rows" if name == row_weight else "names samples or rows"
+            raise InputError(f"column {name!r} {what}: it cannot be a feature, too.")
     values = np.column_stack([float_array(columns[c], *_column_of(c)) for c in chosen])
     words, line = _column_of(sample)
     ids = np.asarray(plain_array(columns[sample], words, line, dates=True))
@@ -215,11 +222,15 @@ def pack_frame(
     rank[np.argsort(first)] = np.arange(len(unique))  # order of first appearance
     index = rank[inverse]  # (N,) sample of each line
     row_ids = None if row is None else plain_array(columns[row], *_column_of(row), dates=True)
+    weight = None
+    if row_weight is not None:
+        weight = float_array(columns[row_weight], *_column_of(row_weight))
     if np.any(np.diff(index) < 0):
         lines = np.argsort(index, kind="stable")
-        values, row_ids = values[lines], None if row_ids is None else row_ids[lines]
+        values = values[lines]
+        row_ids, weight = (None if a is None else a[lines] for a in (row_ids, weight))
     named = unique[np.argsort(first)]
-    return Packed(values, offsets_from(np.bincount(index)), chosen, named, row_ids), named
+    return Packed(values, offsets_from(np.bincount(index)), chosen, named, row_ids, weight), named
 
 
 def _index(frame: Any) -> list[str] | None:
@@ -264,6 +275,33 @@ def pack_arrow(column: Any) -> Packed:
             raise InputError(f"rows have differing numbers of features: {wrong} is the first.")
     flat = rows.flatten().to_numpy(zero_copy_only=False)  # nulls become NaN
     return Packed(flat.reshape(len(rows), width), offsets)
+
+
+def row_weights(row_weight: Any, offsets: np.ndarray) -> np.ndarray:
+    """Return the weights of rows, (N,) float64, which are positive numbers.
+
+    Examples
+    --------
+    >>> row_weights([1.0, 0.0], np.array([0, 2]))
+    Traceback (most recent call last):
+    diagatt.arrays.InputError: sample 0, row 1 has the weight 0: weights are positive; drop the row.
+    """
+    given = float_array(row_weight, "row_weight", lambda at: f"row_weight[{at[0]}]")
+    given = given.astype(np.float64, copy=False)
+    if given.shape != (int(offsets[-1]),):
+        raise InputError(
+            f"row_weight must be one number per row, {int(offsets[-1])} of them, got shape "
+            f"{given.shape}."
+        )
+    low, high = WEIGHTS
+    wrong = np.flatnonzero(~((given >= low) & (given <= high)))  # NaN, too
+    if len(wrong):
+        i = int(wrong[0])
+        advice = "drop the row" if given[i] == 0 else f"they lie between {low:g} and {high:g}"
+        raise InputError(
+            f"{row_name(offsets, i)} has the weight {given[i]:g}: weights are positive; {advice}."
+        )
+    return given
 
 
 def refuse_nonfinite(rows: Any) -> None:
@@ -369,6 +407,42 @@ def classes(y: Any, n_samples: int) -> np.ndarray:
     return labels
 
 
+def n_outcomes(y: Any) -> int:
+    """Return how many columns responses have, 1 if they are one number or class per sample.
+
+    Examples
+    --------
+    >>> n_outcomes([1, 0, 1]), n_outcomes([[1, 0], [0, 0]])
+    (1, 2)
+    """
+    shape = getattr(y, "shape", None)
+    if shape is None and isinstance(y, list | tuple) and len(y):
+        shape = (len(y), *np.shape(y[0])[:1])
+    return int(shape[1]) if shape is not None and len(shape) == 2 else 1
+
+
+def labels(y: Any, n_samples: int, count: int) -> np.ndarray:
+    """Return several labels of each sample, 0 or 1, (n, count) float64.
+
+    Examples
+    --------
+    >>> labels([[1, 0], [2, 0]], 2, 2)
+    Traceback (most recent call last):
+    diagatt.arrays.InputError: y[1, 0] = 2, but several labels are 0 or 1 each: ...
+    """
+    given = y.toarray() if is_sparse(y) else y
+    table = responses(given, n_samples, count, "0 or 1 for every label")
+    wrong = np.argwhere((table != 0) & (table != 1))
+    if len(wrong):
+        at = tuple(wrong[0])
+        raise InputError(
+            f"{_entry('y')(at)} = {table[at]:g}, but several labels are 0 or 1 each: for outcomes "
+            "of more classes, fit every column by itself, for example with scikit-learn's "
+            "MultiOutputClassifier."
+        )
+    return table
+
+
 def known_rows(row_labels: Any, offsets: np.ndarray) -> np.ndarray:
     """Return 0 for rows that may be active and a large negative number for others, (N,).
 
@@ -450,6 +524,48 @@ def weights(sample_weight: Any, n_samples: int) -> np.ndarray:
             f"and {high:g}; multiply all of them by one number."
         )
     return given
+
+
+def class_weights(class_weight: Any, y: Any, sample_weight: Any, n_samples: int) -> Any:
+    """Return sample weights times the weights of the samples' classes, as in scikit-learn.
+
+    Parameters
+    ----------
+    class_weight : "balanced", mapping from classes to weights, or None
+        "balanced" weighs classes by n / (classes · samples of the class); a class that a mapping
+        lacks has weight 1.
+    y : array of shape (n,), or (n, q) of labels, for which "balanced" multiplies the weights of all
+    sample_weight : array of shape (n,), number or None
+    n_samples : int
+
+    Examples
+    --------
+    >>> class_weights("balanced", [0, 0, 0, 1], None, 4).round(3)
+    array([0.667, 0.667, 0.667, 2.   ])
+    """
+    if class_weight is None:
+        return sample_weight
+    several = n_outcomes(y)
+    if class_weight != "balanced" and (several > 1 or not isinstance(class_weight, Mapping)):
+        raise InputError(
+            f"class_weight must be 'balanced' or, of one response per sample, a dictionary from "
+            f"classes to weights, got {class_weight!r}."
+        )
+    labels_ = classes(y, n_samples) if several == 1 else labels(y, n_samples, several)
+    if class_weight != "balanced":
+        known = np.unique(labels_).tolist()
+        for label, weight in class_weight.items():
+            if label not in known:
+                raise InputError(
+                    f"class_weight has the class {label!r}, but those of y are "
+                    f"{', '.join(map(str, known))}."
+                )
+            if not isinstance(weight, numbers.Real) or not 0 < float(weight) < np.inf:
+                raise InputError(
+                    f"class_weight[{label!r}] = {weight!r} is no positive number: leave the "
+                    "samples of a class out that is not to count."
+                )
+    return weights(sample_weight, n_samples) * compute_sample_weight(class_weight, labels_)
 
 
 def covariates(

@@ -32,6 +32,8 @@ __all__ = [
     "log_density",
     "mean_deviance",
     "number_scores",
+    "quadratic_kappa",
+    "ranked_probability_score",
     "rmse",
 ]
 
@@ -42,17 +44,22 @@ NAMES = {
     "auc": "AUC",
     "accuracy": "accuracy",
     "balanced_accuracy": "balanced accuracy",
+    "kappa": "quadratic kappa",
+    "rps": "ranked probability",
     "concordance": "concordance",
+    "uno_concordance": "Uno's concordance",
+    "cumulative_auc": "AUC over time",
+    "integrated_brier": "integrated Brier",
     "r2": "R²",
     "rmse": "RMSE",
     "mae": "mean abs. error",
     "log_score": "log score",
 }
 #: Scores of which less is better.
-COSTS = ("rmse", "mae")
+COSTS = ("rmse", "mae", "rps", "integrated_brier")
 
 
-def class_scores(y: np.ndarray, probability: np.ndarray) -> dict[str, float]:
+def class_scores(y: np.ndarray, probability: np.ndarray, ordered: bool = False) -> dict[str, float]:
     """Return AUC, accuracy, balanced accuracy and log score of class probabilities.
 
     With more than two classes, the AUC is the mean of one class against the rest. Samples that do
@@ -63,6 +70,8 @@ def class_scores(y: np.ndarray, probability: np.ndarray) -> dict[str, float]:
     y : int array of shape (n,)
         Columns of the true classes.
     probability : array of shape (n, n_classes)
+    ordered : bool
+        Whether classes stand in an order: quadratic kappa and ranked probability score as well.
 
     Examples
     --------
@@ -77,11 +86,65 @@ def class_scores(y: np.ndarray, probability: np.ndarray) -> dict[str, float]:
     if len(present) == p.shape[1]:
         ranked = p[:, 1] if p.shape[1] == 2 else p
         found["auc"] = float(roc_auc_score(y, ranked, multi_class="ovr"))
+    if ordered:
+        found["kappa"] = quadratic_kappa(y, p.argmax(axis=1), p.shape[1])
+        found["rps"] = ranked_probability_score(y, probability)
     return found | {
         "accuracy": float(right.mean()),
         "balanced_accuracy": float(np.mean([right[y == c].mean() for c in present])),
         "log_score": float(np.log(p[np.arange(len(y)), y]).mean()),
     }
+
+
+def quadratic_kappa(y: Any, predicted: Any, n_classes: int) -> float:
+    r"""Return Cohen's kappa of ordered classes, whose errors cost the square of their size.
+
+    .. math:: κ = 1 - \frac{\sum_{ab} (a - b)^2 O_{ab}}{\sum_{ab} (a - b)^2 E_{ab}}
+
+    with counts O of true and predicted classes and their expectation E if both were independent.
+    It is 1 if all are right, 0 if predictions are as good as chance, and 0 if all are of one class.
+
+    Parameters
+    ----------
+    y, predicted : int arrays of shape (n,)
+        From 0 to n_classes − 1.
+    n_classes : int
+
+    Examples
+    --------
+    >>> round(quadratic_kappa([0, 1, 2], [0, 1, 1], 3), 4)
+    0.6667
+    """
+    a, b = np.asarray(y), np.asarray(predicted)
+    observed = float(np.mean((a - b) ** 2.0))
+    shares = (np.bincount(k, minlength=n_classes) / len(a) for k in (a, b))
+    one, other = shares
+    classes = np.arange(n_classes)
+    expected = float(one @ ((classes[:, None] - classes) ** 2.0) @ other)
+    return 1 - observed / expected if expected > 0 else 0.0
+
+
+def ranked_probability_score(y: Any, probability: Any) -> float:
+    r"""Return the mean squared error of cumulative class probabilities; smaller is better.
+
+    .. math:: \mathrm{RPS} = \frac{1}{n (K - 1)} \sum_i \sum_{k < K - 1}
+              \Bigl(P_i(y ≤ k) - 1\{y_i ≤ k\}\Bigr)^2
+
+    Parameters
+    ----------
+    y : int array of shape (n,)
+        From 0 to K − 1.
+    probability : array of shape (n, K)
+
+    Examples
+    --------
+    >>> ranked_probability_score([0, 2], [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+    0.5
+    """
+    p = np.asarray(probability, dtype=np.float64)
+    below = np.cumsum(p, axis=1)[:, :-1]
+    true = np.asarray(y)[:, None] <= np.arange(p.shape[1] - 1)
+    return float(((below - true) ** 2).mean())
 
 
 def number_scores(y: np.ndarray, mean: np.ndarray, family: str = "gaussian") -> dict[str, float]:
@@ -195,7 +258,7 @@ def mean_deviance(family_name: str, y: Any, mean: Any) -> float:
     return float(2 * chances.gather(1, response.long()[:, None]).log().mean().abs())
 
 
-def concordance(event: Any, time: Any, risk: Any) -> float:
+def concordance(event: Any, time: Any, risk: Any, weights: Any = None) -> float:
     """Return Harrell's concordance: how often who has the event earlier has the larger risk.
 
     Pairs count whose earlier time is an event; of equal times, an event comes before a censored
@@ -206,6 +269,8 @@ def concordance(event: Any, time: Any, risk: Any) -> float:
     event : bool array of shape (n,)
     time : array of shape (n,)
     risk : array of shape (n,)
+    weights : array of shape (n,), optional
+        By which the pairs of each earlier event count.
 
     Returns
     -------
@@ -221,13 +286,15 @@ def concordance(event: Any, time: Any, risk: Any) -> float:
     times, risks = (np.asarray(a, dtype=np.float64) for a in (time, risk))
     if not times.shape == risks.shape == happened.shape or times.ndim != 1:
         raise ValueError("event, time and risk must be 1-D and of equal length.")
+    own = np.ones(len(times)) if weights is None else np.asarray(weights, dtype=np.float64)
     right = pairs = 0.0
     for block in np.array_split(np.flatnonzero(happened), max(1, len(times) // 500)):
-        t, r = times[block, None], risks[block, None]
+        t, r, w = times[block, None], risks[block, None], own[block]
         later = (times > t) | ((times == t) & ~happened)  # (b, n)
         tied = np.abs(risks - r) <= TIED_RISK
-        right += float((later & (r > risks) & ~tied).sum() + 0.5 * (later & tied).sum())
-        pairs += float(later.sum())
+        ahead = (later & (r > risks) & ~tied).sum(axis=1) + 0.5 * (later & tied).sum(axis=1)
+        right += float(w @ ahead)
+        pairs += float(w @ later.sum(axis=1))
     return right / pairs if pairs else float("nan")
 
 

@@ -24,6 +24,7 @@ from diagatt.coerce import (
     pack_padded,
     pack_samples,
     row_name,
+    row_weights,
     samples,
     stacked,
 )
@@ -47,6 +48,9 @@ class RaggedRows(Sequence):
         Frames give theirs. An estimator that was fitted with names takes columns by name.
     sample_ids, row_ids : sequences of n_samples and n_rows, optional
         What the source calls samples and rows. Ids are text: ``007`` stays ``"007"``.
+    row_weight : array of shape (n_rows,), optional
+        What each row stands for, such as cells of a cluster or reads of a receptor: attention is
+        :math:`κ_j ∝ w_j e^{ψ_j}`, and a row of weight 3 counts as three rows.
 
     Attributes
     ----------
@@ -55,6 +59,8 @@ class RaggedRows(Sequence):
     is_sparse : bool
     feature_names : tuple of str, or None
     sample_ids, row_ids : arrays of str, or None
+    row_weight, log_prior : arrays of shape (n_rows,), or None
+        Weights of rows, and their logarithms.
     lengths : ndarray of shape (n_samples,)
         Number of rows of each sample, the paper's p⁽ⁱ⁾.
     n_rows, n_features : int
@@ -90,7 +96,7 @@ class RaggedRows(Sequence):
            [4.]])
     """
 
-    __slots__ = ("_feature_names", "_offsets", "_row_ids", "_sample_ids", "_values")
+    __slots__ = ("_feature_names", "_offsets", "_row_ids", "_row_weight", "_sample_ids", "_values")
 
     def __init__(
         self,
@@ -99,6 +105,7 @@ class RaggedRows(Sequence):
         feature_names: Sequence[str] | None = None,
         sample_ids: Any = None,
         row_ids: Any = None,
+        row_weight: Any = None,
     ) -> None:
         cuts = np.asarray(offsets)
         if cuts.ndim != 1 or len(cuts) < 1 or cuts.dtype.kind not in "iu":
@@ -130,6 +137,7 @@ class RaggedRows(Sequence):
         )
         self._sample_ids = _ids(sample_ids, "sample_ids", len(cuts) - 1)
         self._row_ids = _ids(row_ids, "row_ids", n_rows)
+        self._row_weight = None if row_weight is None else _frozen(row_weights(row_weight, cuts))
 
     # ------------------------------------------------------------------ builders
 
@@ -174,6 +182,7 @@ class RaggedRows(Sequence):
         features: Sequence[str] | None = None,
         *,
         row: str | None = None,
+        row_weight: str | None = None,
     ) -> tuple[RaggedRows, np.ndarray]:
         """Pack a long table: one line per row, and a column that names the row's sample.
 
@@ -187,13 +196,15 @@ class RaggedRows(Sequence):
             Feature columns; all other columns by default.
         row : str, optional
             Column of row ids.
+        row_weight : str, optional
+            Column of weights of rows.
 
         Returns
         -------
         RaggedRows, ids
             The samples, with names of features and ids, and the id of each as it stood.
         """
-        packed, ids = pack_frame(frame, sample, features, row)
+        packed, ids = pack_frame(frame, sample, features, row, row_weight)
         return cls(*packed), ids
 
     @classmethod
@@ -236,7 +247,10 @@ class RaggedRows(Sequence):
         lengths = np.concatenate([part.lengths for part in parts])
         ids = _joined([p.sample_ids for p in parts]), _joined([p.row_ids for p in parts])
         values = stacked([part.values for part in parts])
-        return cls(values, offsets_from(lengths), names, *ids)
+        weighted = any(part.row_weight is not None for part in parts)
+        weights = [np.ones(p.n_rows) if p.row_weight is None else p.row_weight for p in parts]
+        own = np.concatenate(weights) if weighted else None
+        return cls(values, offsets_from(lengths), names, *ids, own)
 
     # ------------------------------------------------------------------ reading
 
@@ -269,6 +283,21 @@ class RaggedRows(Sequence):
     def row_ids(self) -> np.ndarray | None:
         """What the source calls the rows, (n_rows,) of str; None if it does not."""
         return _texts(self._row_ids)
+
+    @property
+    def log_prior(self) -> np.ndarray | None:
+        """Logarithms of the rows' weights, (n_rows,), which are added to scores; None without."""
+        return None if self._row_weight is None else np.log(self._row_weight)
+
+    @property
+    def has_row_weights(self) -> bool:
+        """Whether rows have weights."""
+        return self._row_weight is not None
+
+    @property
+    def row_weight(self) -> np.ndarray | None:
+        """Weights of the rows, (n_rows,); None if all count alike."""
+        return self._row_weight
 
     @property
     def lengths(self) -> np.ndarray:
@@ -349,7 +378,13 @@ class RaggedRows(Sequence):
         """Return these rows of these samples, with their names."""
         pairs = ((self._sample_ids, samples), (self._row_ids, rows))
         ids = (None if own is None else _chosen(own, chosen) for own, chosen in pairs)
-        return RaggedRows(self._values[rows], offsets, self._feature_names, *ids)
+        part = RaggedRows(self._values[rows], offsets, self._feature_names, *ids)
+        return part._weighted(None if self._row_weight is None else self._row_weight[rows])
+
+    def _weighted(self, checked_before: np.ndarray | None) -> RaggedRows:
+        """Give these new samples weights that were checked before."""
+        self._row_weight = None if checked_before is None else _frozen(checked_before)
+        return self
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RaggedRows):
@@ -358,6 +393,8 @@ class RaggedRows(Sequence):
         if mine is not None and others is not None and mine != others:
             return False
         if not np.array_equal(self._offsets, other._offsets):
+            return False
+        if not _same(self._row_weight, other._row_weight):
             return False
         if self.is_sparse or other.is_sparse:
             same = self.is_sparse == other.is_sparse and self.n_features == other.n_features
@@ -369,7 +406,7 @@ class RaggedRows(Sequence):
     def __reduce__(self) -> tuple:
         names = (self._feature_names, self.sample_ids, self.row_ids)
         values = self._values if self.is_sparse else np.array(self._values)
-        return RaggedRows, (values, np.array(self._offsets), *names)
+        return RaggedRows, (values, np.array(self._offsets), *names, self.row_weight)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         raise TypeError(
@@ -404,7 +441,32 @@ class RaggedRows(Sequence):
         Ids are kept, and names of features if there are as many features as before.
         """
         names = self._feature_names if np.shape(values)[1:] == (self.n_features,) else None
-        return RaggedRows(values, self._offsets, names, self._sample_ids, self._row_ids)
+        made = RaggedRows(values, self._offsets, names, self._sample_ids, self._row_ids)
+        return made._weighted(self._row_weight)
+
+    def with_row_weight(self, row_weight: Any) -> RaggedRows:
+        """Return the same samples with weights of their rows, or with none.
+
+        Parameters
+        ----------
+        row_weight : array of shape (n_rows,), list of arrays of shape (p_i,), or None
+
+        Examples
+        --------
+        >>> X = RaggedRows.from_samples([np.zeros((2, 3)), np.ones((1, 3))])
+        >>> X.with_row_weight([[1, 4], [2]]).row_weight.round(6)
+        array([1., 4., 2.])
+        """
+        given = row_weight
+        if isinstance(given, list | tuple) and len(given) and np.ndim(given[0]) == 1:
+            given = np.concatenate([np.asarray(one) for one in given])
+        names = (self._feature_names, self._sample_ids, self._row_ids)
+        return RaggedRows(self._values, self._offsets, *names, given)
+
+    def with_log_prior(self, log_prior: Any) -> RaggedRows:
+        """Return the same samples with the logarithms of weights of their rows, or with none."""
+        given = None if log_prior is None else np.exp(np.asarray(log_prior, dtype=np.float64))
+        return self.with_row_weight(given)
 
     def with_features(self, names: Sequence[str]) -> RaggedRows:
         """Select and order features by name."""
@@ -422,14 +484,16 @@ class RaggedRows(Sequence):
         if wanted == self._feature_names:
             return self
         values = self._values[:, [place[name] for name in wanted]]
-        return RaggedRows(values, self._offsets, wanted, self._sample_ids, self._row_ids)
+        made = RaggedRows(values, self._offsets, wanted, self._sample_ids, self._row_ids)
+        return made._weighted(self._row_weight)
 
     def with_names(self, names: Sequence[str] | None) -> RaggedRows:
         """Return the same samples with these names of their features, or with none."""
         found = None if names is None else checked(names, "X", self.n_features)
         if found == self._feature_names:
             return self
-        return RaggedRows(self._values, self._offsets, found, self._sample_ids, self._row_ids)
+        made = RaggedRows(self._values, self._offsets, found, self._sample_ids, self._row_ids)
+        return made._weighted(self._row_weight)
 
     def to_padded(self, fill: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
         """Pad to the longest sample: array (n, p_max, d) and mask (n, p_max) of real rows."""
@@ -487,6 +551,12 @@ def _chosen(ids: Any, which: Any) -> Any:
 
 def _joined(ids: list[Any]) -> np.ndarray | None:
     return None if any(own is None for own in ids) else np.concatenate(ids)
+
+
+def _same(mine: np.ndarray | None, others: np.ndarray | None) -> bool:
+    if mine is None or others is None:
+        return mine is others
+    return np.array_equal(mine, others)
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:

@@ -76,8 +76,10 @@ def segment_max(x: Tensor, offsets: Tensor) -> Tensor:
     return torch.segment_reduce(x.contiguous(), "max", offsets=offsets, axis=0)
 
 
-def segment_mean(x: Tensor, offsets: Tensor) -> Tensor:
-    """Return means over the rows of each sample, (N, …) → (n, …)."""
+def segment_mean(x: Tensor, offsets: Tensor, log_prior: Tensor | None = None) -> Tensor:
+    """Return means over the rows of each sample, (N, d) → (n, d), weighted by e^log_prior, (N,)."""
+    if log_prior is not None:
+        return segment_sum(segment_softmax(log_prior[:, None], offsets).to(x) * x, offsets)
     lengths = offsets.diff().to(x.dtype)
     return segment_sum(x, offsets) / lengths.reshape(-1, *[1] * (x.ndim - 1))
 
@@ -150,14 +152,22 @@ def sample_blocks(offsets: Tensor, rows: int = PASS_ROWS) -> Iterator[tuple[slic
 
 
 def map_blocks(
-    function: Callable[..., Tensor], values: Tensor, offsets: Tensor, *per_sample: Tensor
+    function: Callable[..., Tensor],
+    values: Tensor,
+    offsets: Tensor,
+    *per_sample: Tensor,
+    log_prior: Tensor | None = None,
 ) -> Tensor:
-    """Return ``function(values, offsets, *per_sample)``, in the memory of one block."""
+    """Return ``function(values, offsets, *per_sample)``, in the memory of one block.
+
+    The function is given `log_prior`, (N,), by name if there is one.
+    """
     parts = [
         function(
             values[rows],
             offsets[samples.start : samples.stop + 1] - rows.start,
             *(array[samples] for array in per_sample),
+            **({} if log_prior is None else {"log_prior": log_prior[rows]}),
         )
         for samples, rows in sample_blocks(offsets)
     ]

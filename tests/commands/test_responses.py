@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from diagatt import DiagAttRegressor, DiagAttSurvival, simulate
+from diagatt import DiagAttClassifier, DiagAttRegressor, DiagAttSurvival, simulate
 from diagatt.commands.cli import app
 
 N = 80
@@ -60,6 +60,8 @@ def test_times_are_fitted_predicted_and_evaluated(table):
     with open("e.json") as file:
         found = json.load(file)["concordance"]
     assert 0.6 < found["low"] < found["value"] < found["high"] <= 1
+    assert "Uno's concordance" in said
+    assert "integrated Brier" in said
     code, said = run("explain", "m.safetensors", "visits.csv", "-o", "page.html")
     assert code != 0
     assert "times to an event, which have no page yet" in said
@@ -95,3 +97,93 @@ def test_what_does_not_go_together_is_refused(table, words, sentence):
     code, said = run("fit", "visits.csv", "--sample", "patient", *words)
     assert code != 0
     assert sentence in " ".join(said.split())
+
+
+def test_several_targets_share_the_rows(table, tmp_path):
+    rng = np.random.default_rng(0)
+    labels = rng.integers(2, size=(N, 2))
+    with open("visits.csv", newline="") as file:
+        head, *lines = csv.reader(file)
+    with open("labels.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*head, "fever", "rash"])
+        for line in lines:
+            writer.writerow([*line, *labels[int(line[0][1:])]])
+    shared = ["--sample", "patient", "--solver", "uniform"]
+    asked = ["--target", "days,years", "--drop", "died,relapses,fever,rash"]
+    code, said = run("fit", "labels.csv", *shared, *asked, "-o", "m.safetensors")
+    assert code == 0, said
+    assert "2 columns of numbers" in said
+    code, said = run("predict", "m.safetensors", "labels.csv", "-o", "p.csv")
+    assert code == 0, said
+    with open("p.csv") as file:
+        found = [float(line["prediction_years"]) for line in csv.DictReader(file)]
+    model = DiagAttRegressor.load("m.safetensors")
+    np.testing.assert_allclose(found, model.predict(table[0].X)[:, 1], rtol=1e-9)
+    code, said = run("evaluate", "m.safetensors", "labels.csv", "-o", "e.json")
+    assert code == 0, said
+    with open("e.json") as file:
+        scores = json.load(file)
+    both = [scores["r2: days"]["value"], scores["r2: years"]["value"]]
+    assert scores["r2"]["value"] == pytest.approx(np.mean(both))
+    assert "R² of years" in said
+    asked = ["--target", "fever,rash", "--drop", "died,relapses,days,years"]
+    code, said = run("fit", "labels.csv", *shared, *asked, "-o", "c.safetensors")
+    assert code == 0, said
+    assert "DiagAttClassifier" in said
+    code, said = run("predict", "c.safetensors", "labels.csv", "-o", "q.csv")
+    with open("q.csv") as file:
+        first = next(csv.DictReader(file))
+    assert {"prediction_rash", "probability_fever"} <= set(first)
+    code, said = run("cv", "labels.csv", *shared, *asked)
+    assert "cross-validate one after the other" in said
+    code, said = run("explain", "c.safetensors", "labels.csv")
+    assert "has several outcomes, and a page shows one" in said
+    asked = ["--target", "fever,cough", "--drop", "died,relapses,days,years,rash"]
+    assert "has no column 'cough'" in run("fit", "labels.csv", *shared, *asked)[1]
+
+
+def test_weights_of_rows_are_a_column(table):
+    data, _ = table
+    weights = np.random.default_rng(0).integers(1, 5, data.X.n_rows)
+    with open("visits.csv", newline="") as file:
+        head, *lines = csv.reader(file)
+    with open("reads.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*head, "reads"])
+        writer.writerows([*line, weight] for line, weight in zip(lines, weights, strict=True))
+    asked = ["--sample", "patient", "--target", "relapses", "--drop", "days,died,years"]
+    asked += ["--row-weight", "reads", "--family", "poisson", "--solver", "uniform"]
+    code, said = run("fit", "reads.csv", *asked, "-o", "m.safetensors")
+    assert code == 0, said
+    assert "row weights" in said
+    code, said = run("predict", "m.safetensors", "reads.csv", "-o", "p.csv")
+    assert code == 0, said
+    with open("p.csv") as file:
+        found = [float(line["prediction"]) for line in csv.DictReader(file)]
+    model = DiagAttRegressor(family="poisson", solver="uniform")
+    X = data.X.with_row_weight(weights)
+    expected = model.fit(X, np.arange(N) % 5).predict(X)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    code, said = run("store", "write", "store", "reads.csv", *asked[:8])
+    assert code == 0, said
+    assert "--row-weight is a column of a table" in run("fit", "x.csv", "--row-weight", "reads")[1]
+    with open("reads.csv", "a", newline="") as file:
+        csv.writer(file).writerow([*lines[-1], 0])
+    said = run("fit", "reads.csv", *asked, "-o", "n.safetensors")[1]
+    assert "has the weight 0: weights are positive; drop the row" in said
+
+
+def test_classes_are_balanced(table):
+    data, _ = table
+    columns = ["--sample", "patient", "--drop", "days,years,relapses", "--solver", "uniform"]
+    asked = [*columns, "--class-weight", "balanced", "-o", "m.safetensors"]
+    code, said = run("fit", "visits.csv", *asked, "--target", "died")
+    assert code == 0, said
+    model = DiagAttClassifier.load("m.safetensors")
+    y = data.y["event"].astype(int)
+    own = DiagAttClassifier(solver="uniform").fit(data.X, y, class_weight="balanced")
+    np.testing.assert_allclose(model.value_, own.value_, rtol=1e-6)
+    asked = ["--sample", "patient", "--target", "years", "--drop", "days,died,relapses"]
+    said = run("fit", "visits.csv", *asked, "--class-weight", "balanced", "-o", "n.safetensors")[1]
+    assert "--class-weight is for classes" in said

@@ -55,28 +55,35 @@ class Member(nn.Module):
         offsets: Tensor,
         covariates: Tensor | None = None,
         offset: Tensor | None = None,
+        *,
+        log_prior: Tensor | None = None,
     ) -> Tensor:
         """Return linear predictors, (n, K)."""
-        mapped, beside = self.seen(values, offsets, covariates)
-        return self.attention(mapped, offsets, beside, offset)
+        mapped, beside = self.seen(values, offsets, covariates, log_prior)
+        return self.attention(mapped, offsets, beside, offset, log_prior=log_prior)
 
     def seen(
-        self, values: Tensor, offsets: Tensor, covariates: Tensor | None
+        self,
+        values: Tensor,
+        offsets: Tensor,
+        covariates: Tensor | None,
+        log_prior: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Return what the attention is given: mapped rows, and covariates beside features."""
         mapped = self.rows(values)
-        beside = self.features(mapped, offsets)
+        beside = self.features(mapped, offsets, log_prior)
         if covariates is not None:
             beside = torch.cat([covariates.to(beside), beside], dim=1)
         return mapped, beside
 
-    def scores(self, values: Tensor, offsets: Tensor) -> Tensor:
+    def scores(self, values: Tensor, offsets: Tensor, log_prior: Tensor | None = None) -> Tensor:
         """Return scores of rows, (N, R), divided by the temperature."""
-        return self.attention.scores(self.rows(values), offsets) / self.attention.temperature
+        found = self.attention.scores(self.rows(values), offsets, log_prior)
+        return found / self.attention.temperature
 
-    def weights(self, values: Tensor, offsets: Tensor) -> Tensor:
+    def weights(self, values: Tensor, offsets: Tensor, log_prior: Tensor | None = None) -> Tensor:
         """Return attention weights, (N, R)."""
-        return self.attention.attention(self.rows(values), offsets)
+        return self.attention.attention(self.rows(values), offsets, log_prior)
 
 
 class Blend(AttentionModule):
@@ -115,15 +122,17 @@ class Blend(AttentionModule):
         offsets: Tensor,
         covariates: Tensor | None = None,
         offset: Tensor | None = None,
+        *,
+        log_prior: Tensor | None = None,
     ) -> Tensor:
         """Return linear predictors of the blended mean, (n, K)."""
         given = (values, offsets, covariates, offset)
         chosen = [member for member in self.members_list if member.weight > 0]
         if len(chosen) == 1:
-            return chosen[0](*given)
-        parts = [
-            member.weight * self.family.inverse_link(member(*given).double()) for member in chosen
-        ]
+            return chosen[0](*given, log_prior=log_prior)
+        found = (member(*given, log_prior=log_prior).double() for member in chosen)
+        pairs = zip(chosen, found, strict=True)
+        parts = [member.weight * self.family.inverse_link(z) for member, z in pairs]
         mean = torch.stack(parts).sum(dim=0)
         if self.family.classifies:
             mean = mean.clamp(LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
@@ -141,16 +150,19 @@ class Blend(AttentionModule):
         """Members that attend; all if none does."""
         return [member for member in self.members_list if member.vote > 0] or self.members_list
 
-    def weights_of_voters(self, values: Tensor, offsets: Tensor) -> Tensor:
+    def weights_of_voters(
+        self, values: Tensor, offsets: Tensor, log_prior: Tensor | None = None
+    ) -> Tensor:
         """Return the attention weights of every member that has a vote, (N, M·R)."""
-        return torch.cat([voter.weights(values, offsets) for voter in self.voters], dim=1)
+        given = (values, offsets, log_prior)
+        return torch.cat([voter.weights(*given) for voter in self.voters], dim=1)
 
-    def attention(self, values: Tensor, offsets: Tensor) -> Tensor:
+    def attention(self, values: Tensor, offsets: Tensor, log_prior: Tensor | None = None) -> Tensor:
         """Return the members' attention weights, averaged, (N, R)."""
-        pairs = zip(self.votes, self.voters, strict=True)
-        return torch.stack([v * voter.weights(values, offsets) for v, voter in pairs]).sum(dim=0)
+        pairs, given = zip(self.votes, self.voters, strict=True), (values, offsets, log_prior)
+        return torch.stack([v * voter.weights(*given) for v, voter in pairs]).sum(dim=0)
 
-    def scores(self, values: Tensor, offsets: Tensor) -> Tensor:
+    def scores(self, values: Tensor, offsets: Tensor, log_prior: Tensor | None = None) -> Tensor:
         """Return the members' scores, averaged, (N, R)."""
-        pairs = zip(self.votes, self.voters, strict=True)
-        return torch.stack([v * voter.scores(values, offsets) for v, voter in pairs]).sum(dim=0)
+        pairs, given = zip(self.votes, self.voters, strict=True), (values, offsets, log_prior)
+        return torch.stack([v * voter.scores(*given) for v, voter in pairs]).sum(dim=0)

@@ -170,12 +170,16 @@ class DiagonalAttention(AttentionModule):
         """Return the parameters in which the predictor is linear: V, b and γ."""
         return [self.value, self.intercept, self.covariate]
 
-    def scores(self, values: Tensor, offsets: Tensor) -> Tensor:
-        """Return ψ, (N, R): equation (diag_score)."""
-        return self._scores(values, offsets)[0]
+    def scores(self, values: Tensor, offsets: Tensor, log_prior: Tensor | None = None) -> Tensor:
+        """Return ψ, (N, R): equation (diag_score); with τ log w of rows that have weights w."""
+        return self._scores(values, offsets, log_prior)[0]
 
     def _scores(
-        self, values: Tensor, offsets: Tensor, project: Tensor | None = None
+        self,
+        values: Tensor,
+        offsets: Tensor,
+        log_prior: Tensor | None = None,
+        project: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Return ψ, and the rows' products with `project` if it is given."""
         form, factors = self.score_form, self.small_factors
@@ -188,15 +192,19 @@ class DiagonalAttention(AttentionModule):
             products = values[:, :0] if project is None else values @ project
         else:
             raw, products = form.scores(values, offsets, self.query_key.matrix(), project)
-        return raw / self.n_features**0.5, products
+        scores = raw / self.n_features**0.5
+        if log_prior is not None:  # κ ∝ w exp(ψ/τ)
+            scores = scores + self.temperature * log_prior[:, None]
+        return scores, products
 
-    def features(self, values: Tensor, offsets: Tensor) -> Tensor:
+    def features(self, values: Tensor, offsets: Tensor, log_prior: Tensor | None = None) -> Tensor:
         """Return the pooled rows Xᵀκ_r of all heads side by side, (n, R·d): what V multiplies."""
-        return weighted_pool(self.attention(values, offsets), values, offsets).flatten(1)
+        kappa = self.attention(values, offsets, log_prior)
+        return weighted_pool(kappa, values, offsets).flatten(1)
 
-    def attention(self, values: Tensor, offsets: Tensor) -> Tensor:
+    def attention(self, values: Tensor, offsets: Tensor, log_prior: Tensor | None = None) -> Tensor:
         """Return κ, (N, R): equation (softmax_diag_score_multi)."""
-        return self.weights(self.scores(values, offsets), offsets)
+        return self.weights(self.scores(values, offsets, log_prior), offsets)
 
     def weights(self, scores: Tensor, offsets: Tensor) -> Tensor:
         """Return κ of given scores ψ, (N, R)."""
@@ -210,6 +218,7 @@ class DiagonalAttention(AttentionModule):
         offset: Tensor | None = None,
         *,
         mask: Tensor | None = None,
+        log_prior: Tensor | None = None,
     ) -> Tensor:
         """Return the linear predictors z, (n, K): equation (final_estimator_multi).
 
@@ -224,12 +233,14 @@ class DiagonalAttention(AttentionModule):
             A known part of the predictor.
         mask : bool tensor of shape (n, p), optional
             Real rows of padded samples; all of them by default.
+        log_prior : tensor of shape (N,), optional
+            Logarithms of weights of packed rows, added to ψ/τ.
         """
         if values.ndim == 3:
             values, offsets = _pack(values, mask)
         if offsets is None:
             raise ValueError("packed rows need offsets; padded samples have shape (n, p, d).")
-        scores, effects = self.rows(values, offsets)
+        scores, effects = self.rows(values, offsets, log_prior)
         shared = self.shared(offsets, covariates, offset)
         return self.predictors_of(scores, effects, shared, offsets)
 
@@ -249,10 +260,12 @@ class DiagonalAttention(AttentionModule):
         ]
         return torch.stack(mixed).mean(dim=0)
 
-    def rows(self, values: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
+    def rows(
+        self, values: Tensor, offsets: Tensor, log_prior: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Return scores, (N, R), and effects ⟨v_r, x_j⟩, (N, R, K), from one pass over the rows."""
         project = self.value.permute(1, 0, 2).flatten(1)  # (d, R·K)
-        scores, effects = self._scores(values, offsets, project)
+        scores, effects = self._scores(values, offsets, log_prior, project)
         return scores, effects.reshape(len(values), self.n_heads, self.n_outputs)
 
     def shared(
@@ -280,13 +293,14 @@ class DiagonalAttention(AttentionModule):
         phi: float | Tensor = 1.0,
         offset: Tensor | None = None,
         log_known: Tensor | None = None,
+        log_prior: Tensor | None = None,
     ) -> Tensor:
         r"""Return log p(y | X) of a mixture over rows, :math:`\log \sum_j κ_j p(y | z_j, φ)`, (n,).
 
         With several heads the sum runs over assignments of rows to heads. With one head, rows that
         are known not to be active may be left out by a very negative `log_known`, (N,).
         """
-        given = (y, values, offsets, covariates, phi, offset, log_known)
+        given = (y, values, offsets, covariates, phi, offset, log_known, log_prior)
         terms, _, places = self.joint_density(*given)
         return segment_logsumexp(terms, places)
 
@@ -296,9 +310,10 @@ class DiagonalAttention(AttentionModule):
         offsets: Tensor,
         covariates: Tensor | None = None,
         offset: Tensor | None = None,
+        log_prior: Tensor | None = None,
     ) -> Assignments:
         """Return the rows that may be active, with their log probabilities and predictors."""
-        scores, effects = self.rows(values, offsets)
+        scores, effects = self.rows(values, offsets, log_prior)
         return self._assignments(scores, effects, self.shared(offsets, covariates, offset), offsets)
 
     def joint_density(
@@ -310,9 +325,10 @@ class DiagonalAttention(AttentionModule):
         phi: float | Tensor = 1.0,
         offset: Tensor | None = None,
         log_known: Tensor | None = None,
+        log_prior: Tensor | None = None,
     ) -> Assignments:
         """Return log κ p(y | z, φ) of every row that may be active, (M,), with its predictor."""
-        scores, effects = self.rows(values, offsets)
+        scores, effects = self.rows(values, offsets, log_prior)
         shared = self.shared(offsets, covariates, offset)
         return self._joint_density(y, scores, effects, shared, offsets, phi, log_known)
 

@@ -7,15 +7,17 @@ so are predictors.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from diagatt.attention.blend import Blend
-from diagatt.attention.coupling import attend
+from diagatt.attention.coupling import attend, head_marginal, n_candidates, top_candidates
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.attention.mixture import Assignments, assignments
+from diagatt.attention.mixture import Assignments, assignments, weighted_assignments
+from diagatt.segments import segment_softmax, spread
 
 # κ below this has the same logarithm.
 LEAST_WEIGHT = 1e-35
@@ -34,6 +36,27 @@ class RowTerms(NamedTuple):
         """Return κ of scores divided by a temperature, (N, R)."""
         return attend(self.scores / temperature, self.offsets, self.coupling)
 
+    def weights_given(self, log_density: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return P(row j is active | X, y) of every head, (N, R), of log p(y | z), (M, K) → (M,).
+
+        With several heads, sums run over the best rows of each, as in `coupling`.
+        """
+        n, R = len(self.offsets) - 1, self.scores.shape[1]
+        if R == 1:
+            z = self.effects[:, 0] + spread(self.shared, self.offsets)
+            return segment_softmax(self.scores + log_density(z)[:, None], self.offsets)
+        found = weighted_assignments(*self[:4], self.coupling == "distinct")
+        _, rows = top_candidates(self.scores, self.offsets, n_candidates(R))  # (n, R, C)
+        total = (found.log_probability + log_density(found.predictor)).reshape(n, -1)
+        joint = torch.softmax(total, dim=1).reshape(n, *(rows.shape[2],) * R)
+        heads = [
+            self.scores.new_zeros(len(self.scores)).index_add(
+                0, rows[:, k].flatten(), head_marginal(joint, k).flatten()
+            )
+            for k in range(R)
+        ]
+        return torch.stack(heads, dim=1)
+
     def assignments(self, temperature: float = 1.0) -> Assignments:
         """Return which rows may be active, with probabilities and predictors."""
         scaled = self.scores / temperature
@@ -48,6 +71,7 @@ def row_terms(
     offsets: Tensor,
     covariates: Tensor | None = None,
     offset: Tensor | None = None,
+    log_prior: Tensor | None = None,
 ) -> RowTerms:
     """Return the terms of rows under a model, in float64; `offset` is a known part of all.
 
@@ -58,8 +82,8 @@ def row_terms(
     torch.Size([3, 1])
     """
     if isinstance(module, Blend):
-        return _of_blend(module, values, offsets, covariates, offset)
-    scores, effects = (t.double() for t in module.rows(values, offsets))
+        return _of_blend(module, values, offsets, covariates, offset, log_prior)
+    scores, effects = (t.double() for t in module.rows(values, offsets, log_prior))
     shared = module.shared(offsets, covariates, offset).double()
     scores, M = scores / module.temperature, module.groups
     if M > 1:  # values were divided by M
@@ -71,12 +95,18 @@ def row_terms(
 
 
 def _of_blend(
-    blend: Blend, values: Tensor, offsets: Tensor, covariates: Tensor | None, offset: Tensor | None
+    blend: Blend,
+    values: Tensor,
+    offsets: Tensor,
+    covariates: Tensor | None,
+    offset: Tensor | None,
+    log_prior: Tensor | None,
 ) -> RowTerms:
     parts, effects, shared = [], [], []
     for vote, voter in zip(blend.votes, blend.voters, strict=True):
-        mapped, beside = voter.seen(values, offsets, covariates)
-        own = row_terms(voter.attention, mapped.to(values), offsets, beside.to(values), offset)
+        mapped, beside = voter.seen(values, offsets, covariates, log_prior)
+        given = (mapped.to(values), offsets, beside.to(values), offset, log_prior)
+        own = row_terms(voter.attention, *given)
         parts.append((own.weights(), own.scores, vote))
         effects.append(vote * own.effects)
         shared.append(vote * own.shared)

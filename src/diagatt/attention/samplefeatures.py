@@ -12,7 +12,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from diagatt.segments import segment_max, segment_mean, segment_sum
+from diagatt.segments import segment_max, segment_sum
 
 FEATURES = ("size", "mean", "sum", "max")
 
@@ -43,28 +43,40 @@ class SampleFeatures(nn.Module):
 
     @classmethod
     def fitted_to(
-        cls, kinds: Sequence[str], values: Tensor, offsets: Tensor, weights: Tensor
+        cls,
+        kinds: Sequence[str],
+        values: Tensor,
+        offsets: Tensor,
+        weights: Tensor,
+        log_prior: Tensor | None = None,
     ) -> Self:
         """Learn mean and spread of the features of these samples, (n,) weights."""
-        x = _features(kinds, values, offsets)
+        x = _features(kinds, values, offsets, log_prior)
         w = weights.double() / weights.double().sum()
         shift = w @ x
         spread = (w @ (x - shift).square()).sqrt()
         small = spread <= 1e-9 * x.abs().amax(dim=0)  # all samples of one size
         return cls(kinds, shift, torch.where(small, 1.0, spread))
 
-    def forward(self, values: Tensor, offsets: Tensor) -> Tensor:
-        """Return the features of packed samples, (n, e)."""
-        return ((_features(self.kinds, values, offsets) - self.shift) / self.scale).to(values.dtype)
+    def forward(self, values: Tensor, offsets: Tensor, log_prior: Tensor | None = None) -> Tensor:
+        """Return the features of packed samples, (n, e); rows count by their weights."""
+        found = _features(self.kinds, values, offsets, log_prior)
+        return ((found - self.shift) / self.scale).to(values.dtype)
 
 
-def _features(kinds: Sequence[str], values: Tensor, offsets: Tensor) -> Tensor:
+def _features(
+    kinds: Sequence[str], values: Tensor, offsets: Tensor, log_prior: Tensor | None = None
+) -> Tensor:
     rows = values.double()
     size = offsets.diff().double()[:, None]
+    counted = rows
+    if log_prior is not None:
+        weight = log_prior.double().exp()[:, None]
+        size, counted = segment_sum(weight, offsets), weight * rows
     made = {
         "size": lambda: torch.cat([size, size.log()], dim=1),
-        "mean": lambda: segment_mean(rows, offsets),
-        "sum": lambda: segment_sum(rows, offsets),
+        "mean": lambda: segment_sum(counted, offsets) / size,
+        "sum": lambda: segment_sum(counted, offsets),
         "max": lambda: segment_max(rows, offsets),
     }
     columns = [rows.new_zeros(len(offsets) - 1, 0), *(made[kind]() for kind in kinds)]

@@ -19,6 +19,7 @@ def survival(
     offsets: Tensor,
     covariates: Tensor | None = None,
     offset: Tensor | None = None,
+    log_prior: Tensor | None = None,
 ) -> Tensor:
     """Return P(T > t) at all times, (n, T): means over rows and members where there are several.
 
@@ -32,14 +33,14 @@ def survival(
         parts = []
         for member in module.members_list:
             if member.weight > 0:
-                mapped, beside = member.seen(values, offsets, covariates)
-                given = (mapped, offsets, beside, offset)
+                mapped, beside = member.seen(values, offsets, covariates, log_prior)
+                given = (mapped, offsets, beside, offset, log_prior)
                 own = survival(member.attention, family, times, *given)
                 parts.append(member.weight * own)
         return torch.stack(parts).sum(dim=0)
     if module.readout == "pooled" or module.groups > 1:
-        z = module(values, offsets, covariates, offset=offset)
+        z = module(values, offsets, covariates, offset=offset, log_prior=log_prior)
         return family.log_survival(times[None], z).exp()
-    log_p, z, places = module.assignments(values, offsets, covariates, offset)
+    log_p, z, places = module.assignments(values, offsets, covariates, offset, log_prior)
     each = family.log_survival(times[None], z).exp()  # (M, T)
     return segment_sum(log_p.double().exp()[:, None] * each, places)

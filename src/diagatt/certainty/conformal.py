@@ -71,7 +71,7 @@ def conformity_of(unseen: OutOfFold) -> Conformity:
             rows[place.cpu()] = row_variance(predictor, part).cpu()
     y, w = samples.y.double().cpu(), samples.weights.double().cpu()
     score = _log_score(family, y, mean, w)
-    if family.classifies:
+    if family.classifies and family.response_width == 1:
         codes = y.long()
         both = mean if mean.shape[1] > 1 else torch.cat([1 - mean, mean], dim=1)
         true = both[torch.arange(len(codes)), codes]
@@ -98,7 +98,8 @@ def _log_score(family: Family, y: Tensor, mean: Tensor, weights: Tensor) -> floa
 
 def row_variance(predictor: DiagonalAttention | Blend, part: Samples) -> Tensor:
     """Return the variance over rows of what each alone would predict, (n,)."""
-    terms = row_terms(predictor, part.values, part.offsets, part.covariates, part.offset)
+    given = (part.values, part.offsets, part.covariates, part.offset, part.log_prior)
+    terms = row_terms(predictor, *given)
     log_p, z, places = terms.assignments()
     if not part.family.has_identity_link:
         z = z.clamp(-FAR, FAR)

@@ -33,7 +33,7 @@ def row_temperature(unseen: OutOfFold) -> float:
     """Return T̂ of held-out samples."""
     family, parts = unseen.samples.family, _parts(unseen)
     y = torch.cat([part.y for part, _ in parts]).double()
-    scale = family.scale(y, torch.ones_like(y))
+    scale = family.scale(y, torch.ones(len(y)).to(y))
     phi = float(np.log(family.initial_dispersion(scale)))
     start = np.array([[0.0, phi], [0.7, phi], [0.0, phi - 0.7]])
 
@@ -61,7 +61,7 @@ def _parts(unseen: OutOfFold) -> list[tuple[Samples, RowTerms]]:
     found = []
     for _, held_out, predictor in unseen.parts():
         part = held_out.take(torch.arange(0, held_out.n_samples, step, device=held_out.device))
-        given = (part.values, part.offsets, part.covariates, part.offset)
+        given = (part.values, part.offsets, part.covariates, part.offset, part.log_prior)
         found.append((part, row_terms(predictor, *given)))
     return found
 

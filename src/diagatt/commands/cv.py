@@ -29,6 +29,7 @@ def cv(
     id: options.Id = None,
     categories: options.Categories = "",
     groups: options.Groups = None,
+    row_weight: options.RowWeight = None,
     folds: Annotated[int, typer.Option(min=2, help="Parts that are held out in turn.")] = 5,
     family: options.Family = "auto",
     heads: options.Heads = "1",
@@ -50,7 +51,8 @@ def cv(
     if format not in FORMATS:
         raise ValueError(f"--format must be one of {', '.join(FORMATS)}, got {format!r}.")
     changed = options.of_model(heads, family, solver)
-    columns = options.columns(asked, target, covariates, features, drop, id, groups, categories)
+    named = (target, covariates, features, drop, id, groups, categories)
+    columns = options.columns(asked, *named, row_weight=row_weight)
     with outputs.writing(output, {"DATA": data}, overwrite=overwrite, folder=True):
         from rich.console import Console
 
@@ -60,6 +62,8 @@ def cv(
         inputs = read_inputs(data, columns, need_target=True)
         inputs = inputs.kind.in_memory(inputs)
         assert inputs.y is not None
+        if inputs.y.ndim == 2:
+            raise ValueError("--target names several columns: cross-validate one after the other.")
         classes = understood.are_classes(inputs.y, family)
         understood.show(console, f"{data}:", understood.facts(inputs, classes))
         if hint := inputs.kind.hint(inputs, **options.settings(asked, inputs.kind)):
@@ -117,7 +121,7 @@ def _validate(
     from diagatt.validation import BASELINES, Task, cross_validate
 
     family = changed.get("family", "gaussian")
-    task = Task(np.unique(np.asarray(inputs.y))) if classes else Task(None, family)
+    task = Task(np.unique(np.asarray(inputs.y)) if classes else None, family)
 
     def make(n_samples: int) -> Any:
         return inputs.kind.model(classes, n_samples, changed, seed, **own)

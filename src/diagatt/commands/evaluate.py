@@ -40,9 +40,10 @@ def evaluate(
 ) -> None:
     """Compare predictions with known responses.
 
-    It prints AUC, accuracy, balanced accuracy and log score (mean log-likelihood) of classes, or
-    R², RMSE, mean absolute error and log score of numbers, or the concordance of times to an event,
-    with 95 % bootstrap intervals over samples.
+    It prints AUC, accuracy, balanced accuracy and log score (mean log-likelihood) of classes, with
+    quadratic kappa and ranked probability score if they are ordered, or R², RMSE, mean absolute
+    error and log score of numbers, or concordances, AUC over time and integrated Brier score of
+    times to an event, with 95 % bootstrap intervals over samples.
 
     Example: `diagatt evaluate m.safetensors test.csv`
     """
@@ -66,28 +67,23 @@ def scored(model: Any, inputs: Inputs, source: str) -> list[Score]:
     """Return every score of a model on samples with known responses."""
     import numpy as np
 
-    from diagatt.metrics import NAMES, class_scores, concordance, number_scores
-    from diagatt.resampling import bootstrap_intervals
+    from diagatt.metrics import NAMES, class_scores, number_scores
 
     y = np.asarray(inputs.y)
     given = {} if inputs.covariates is None else {"covariates": inputs.named_covariates}
     given |= inputs.known
     if y.dtype.names is not None:  # times to an event
-        times, prediction = (
-            y["time" if "time" in y.dtype.names else "stop"],
-            model.predict(inputs.X, **given),
-        )
-
-        def scores(chosen: Any) -> dict[str, float]:
-            return {
-                "concordance": concordance(y["event"][chosen], times[chosen], prediction[chosen])
-            }
+        scores = _of_times(model, inputs.X, y, given)
+    elif y.ndim == 2:
+        return _of_outcomes(model, inputs, given)
     elif hasattr(model, "predict_proba"):
         y = _codes(y, model.classes_, inputs, source)
         prediction = model.predict_proba(inputs.X, **given)
 
+        ordered = getattr(getattr(model, "estimator_", model), "family", "auto") == "ordinal"
+
         def scores(chosen: Any) -> dict[str, float]:
-            return class_scores(y[chosen], prediction[chosen])
+            return class_scores(y[chosen], prediction[chosen], ordered)
     else:
         family = getattr(getattr(model, "estimator_", model), "family", "auto")
         prediction = model.predict(inputs.X, **given)
@@ -95,10 +91,66 @@ def scored(model: Any, inputs: Inputs, source: str) -> list[Score]:
         def scores(chosen: Any) -> dict[str, float]:
             return number_scores(y[chosen], prediction[chosen], family)
 
-    values = scores(np.arange(len(y)))
-    ends = bootstrap_intervals(scores, len(y)) if len(y) > 1 else {}
+    return _with_intervals(scores, len(y), list(NAMES))
+
+
+def _of_times(model: Any, X: Any, y: np.ndarray, given: dict[str, Any]) -> Any:
+    """Return the function that scores some samples' times to an event."""
+    from diagatt.metrics import concordance
+    from diagatt.survival_metrics import evaluation_times, survival_scores
+
+    risk, event = model.predict(X, **given), y["event"]
+    if "start" in (y.dtype.names or ()):  # weights against censoring do not know late entries
+        return lambda chosen: {
+            "concordance": concordance(event[chosen], y["stop"][chosen], risk[chosen])
+        }
+    at = evaluation_times(event, y["time"])
+    curves = model.predict_survival_function(X, **given, return_array=True, times=at)
+
+    def scores(chosen: Any) -> dict[str, float]:
+        own = (event[chosen], y["time"][chosen], risk[chosen])
+        return survival_scores(*own, curves[chosen], at)
+
+    return scores
+
+
+def _of_outcomes(model: Any, inputs: Inputs, given: dict[str, Any]) -> list[Score]:
+    """Return scores of several outcomes: their means, and the first score of each outcome."""
+    import numpy as np
+
+    from diagatt.metrics import NAMES, class_scores, number_scores
+
+    y, names = np.asarray(inputs.y), inputs.columns.targets
+    family = getattr(getattr(model, "estimator_", model), "family", "auto")
+    classifies = hasattr(model, "predict_proba")
+    found = getattr(model, "predict_proba" if classifies else "predict")(inputs.X, **given)
+
+    def of_outcome(chosen: Any, k: int) -> dict[str, float]:
+        own, p = y[chosen, k], found[chosen, k]
+        if not classifies:
+            return number_scores(own, p, family)
+        return class_scores(own.astype(int), np.column_stack([1 - p, p]))
+
+    def scores(chosen: Any) -> dict[str, float]:
+        each = [of_outcome(chosen, k) for k in range(y.shape[1])]
+        same = [name for name in NAMES if all(name in one for one in each)]
+        means = {name: float(np.mean([one[name] for one in each])) for name in same}
+        main = {f"{s}: {n}": one[s] for n, one in zip(names, each, strict=True) for s in same[:1]}
+        return means | main
+
+    return _with_intervals(scores, len(y), list(scores(np.arange(len(y)))))
+
+
+def _with_intervals(scores: Any, count: int, names: list[str]) -> list[Score]:
+    """Return scores of all samples, as far as they are there, with bootstrap intervals."""
+    import numpy as np
+
+    from diagatt.resampling import bootstrap_intervals
+
+    values = scores(np.arange(count))
+    ends = bootstrap_intervals(scores, count) if count > 1 else {}
     unknown = (float("nan"), float("nan"))
-    return [Score(n, values[n], *ends.get(n, unknown)) for n in NAMES if n in values]
+    return [Score(n, values[n], *ends.get(n, unknown)) for n in names if n in values]
 
 
 def _codes(y: np.ndarray, classes: np.ndarray, inputs: Inputs, source: str) -> np.ndarray:
@@ -122,8 +174,10 @@ def show(console: Any, title: str, found: list[Score]) -> None:
 
     table = Table(title, "value", "95 % interval", box=None, padding=(0, 3, 0, 0))
     for score in found:
-        digits = ".4g" if score.name in COSTS else ".3f"
+        digits = ".4g" if score.name.partition(": ")[0] in COSTS else ".3f"
         known = score.low == score.low  # one sample has none
         ends = f"{score.low:{digits}} to {score.high:{digits}}" if known else "–"
-        table.add_row(NAMES[score.name], f"{score.value:{digits}}", ends)
+        name, _, outcome = score.name.partition(": ")
+        said = f"{NAMES[name]} of {outcome}" if outcome else NAMES[name]
+        table.add_row(said, f"{score.value:{digits}}", ends)
     console.print(table)

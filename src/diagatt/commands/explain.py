@@ -48,6 +48,8 @@ def explain(
         inputs = inputs.kind.in_memory(inputs)
         if inputs.columns.known.get("time"):
             raise ValueError(f"{model} is a model of times to an event, which have no page yet.")
+        if getattr(getattr(fitted, "estimator_", fitted), "n_outputs_", 1) > 1:
+            raise ValueError(f"{model} has several outcomes, and a page shows one.")
         answers = answer(fitted, inputs.X, inputs.named_covariates, inputs.known)
         write_page(
             output,

@@ -33,11 +33,13 @@ def fit(
     id: options.Id = None,
     categories: options.Categories = "",
     groups: options.Groups = None,
+    row_weight: options.RowWeight = None,
     exposure: options.Exposure = None,
     offset: options.Offset = None,
     time: options.Time = None,
     event: options.Event = None,
     start: options.Start = None,
+    class_weight: options.ClassWeight = None,
     family: options.Family = "auto",
     heads: options.Heads = "1",
     solver: options.SolverName = "auto",
@@ -85,7 +87,7 @@ def fit(
     changed = options.of_model(heads, family, solver)
     known = {"exposure": exposure, "offset": offset, "time": time, "event": event, "start": start}
     named = (target, covariates, features, drop, id, groups, categories, known)
-    columns = options.columns(asked, *named)
+    columns = options.columns(asked, *named, row_weight)
     if refit and not split:
         raise ValueError("--refit goes with --split: without it, the model is fitted to all.")
     state = checkpoint or output.parent / f"{output.name}.checkpoint"
@@ -107,7 +109,8 @@ def fit(
         with joined() as group:
             console = Console(highlight=False, quiet=group.rank > 0)
             inputs = read_inputs(data, columns, need_target=True, memory=memory)
-            job_of_fit = _Fit(console, inputs, data, output, state, changed, seed, asked)
+            given = (console, inputs, data, output, state, changed, seed, asked, class_weight)
+            job_of_fit = _Fit(*given)
             job_of_fit.run(group, split, refit, family)
 
 
@@ -123,6 +126,7 @@ class _Fit:
     changed: dict[str, Any]
     seed: int
     asked: dict[str, Any]
+    class_weight: str | None = None
 
     def run(self, group: Any, split: float, refit: bool, family: str) -> None:
         """Say what was understood, fit, save, and score what was held out."""
@@ -130,6 +134,8 @@ class _Fit:
         train, held_out = kind.split(self.inputs, split, self.seed)
         assert train.y is not None
         classes = understood.are_classes(train.y, family)
+        if self.class_weight is not None and not classes:
+            raise ValueError("--class-weight is for classes, and the responses are numbers.")
         model = self._model(classes, train)
         part = f"{len(train)} of {len(self.inputs)}" if held_out is not None else str(len(train))
         processes = f", {group.size} processes" if group.size > 1 else ""
@@ -174,7 +180,7 @@ class _Fit:
             model.set_params(checkpoint=str(self.state), verbose=group.rank == 0)
         with about(train.ids), warnings.catch_warnings():
             warnings.simplefilter("ignore", NoRowOfInterestWarning)  # `report` says it
-            self.inputs.kind.fit(model, train)
+            self.inputs.kind.fit(model, train, self.class_weight)
         if group.rank > 0:
             return
         if self.inputs.kind.in_passes:

@@ -26,7 +26,12 @@ Memory = Annotated[
 Model = Annotated[Path, typer.Argument(help="A model that `diagatt fit` wrote.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="File to write.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an output that exists.")]
-Target = Annotated[str | None, typer.Option(help="Column of responses.", metavar="COLUMN")]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        help="Column of responses; several outcomes are separated by commas.", metavar="COLUMN"
+    ),
+]
 Covariates = Annotated[
     str, typer.Option(help="Columns of covariates, separated by commas.", metavar="A,B")
 ]
@@ -54,6 +59,13 @@ Groups = Annotated[
         metavar="COLUMN",
     ),
 ]
+RowWeight = Annotated[
+    str | None,
+    typer.Option(
+        help="Column of weights of rows, such as counts, in a table with one line per row.",
+        metavar="COLUMN",
+    ),
+]
 Categories = Annotated[
     str,
     typer.Option(
@@ -66,6 +78,10 @@ Family = Annotated[
         help="auto, gaussian, poisson, negative_binomial, gamma, tweedie, huber, quantile(0.9), "
         "bernoulli, multinomial, ordinal; of times cox, weibull, lognormal or loglogistic."
     ),
+]
+ClassWeight = Annotated[
+    str | None,
+    typer.Option(help="balanced: rare classes count as much as others.", metavar="balanced"),
 ]
 Exposure = Annotated[
     str | None,
@@ -179,6 +195,7 @@ def columns(
     groups: str | None = None,
     categories: str = "",
     known: dict[str, str | None] | None = None,
+    row_weight: str | None = None,
 ) -> Columns:
     """Return the columns that were named; several are separated by commas."""
     option_names = [o.name for kind in KINDS.values() for o in (*kind.columns, *kind.reading)]
@@ -192,7 +209,12 @@ def columns(
         raise ValueError("--time is a response, and so is --target: give one of them.")
     if "time" not in given and {"event", "start"} & set(given):
         raise ValueError("--event and --start go with --time: name the column of times.")
-    return Columns(named, target, shared, own, unused, id, groups, words, given)
+    if row_weight is not None and "sample" not in named:
+        raise ValueError(
+            "--row-weight is a column of a table with one line per row: give --sample."
+        )
+    lists = (shared, own, unused)
+    return Columns(named, target, *lists, id, groups, row_weight, words, given)
 
 
 def without(columns: Columns, drop: str, asked: dict[str, Any] | None = None) -> Columns:

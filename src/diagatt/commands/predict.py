@@ -135,7 +135,14 @@ def _stamp(path: Path) -> str | None:
 def _columns(answers: Answers, kind: Kind, ids: Any) -> dict[str, Any]:
     """Return the columns of a prediction: sample, answer, probabilities, and where heads looked."""
     columns = {"sample": ids, "prediction": answers.prediction}
-    if answers.probability is not None:
+    if answers.prediction.ndim == 2:  # several outcomes
+        columns = {"sample": ids}
+        found = {"prediction": answers.prediction, "probability": answers.probability}
+        for what, numbers in found.items():
+            if numbers is not None:
+                named = zip(answers.estimator.outcomes_, numbers.T, strict=True)
+                columns |= {f"{what}_{name}": column for name, column in named}
+    elif answers.probability is not None:
         classes = answers.estimator.classes_
         columns |= {f"probability_{c}": answers.probability[:, k] for k, c in enumerate(classes)}
     for head in range(answers.located.shape[1]):

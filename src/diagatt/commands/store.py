@@ -29,6 +29,7 @@ def write(
     covariates: options.Covariates = "",
     features: options.Features = "",
     drop: options.Drop = "",
+    row_weight: options.RowWeight = None,
     shard_mib: Annotated[float, typer.Option(help="Size of a shard in MiB.")] = 64,
     overwrite: options.Overwrite = False,
     **asked: Any,
@@ -41,7 +42,8 @@ def write(
 
     `diagatt store write cells cells.parquet --rows cells --target age --shard-mib 256`
     """
-    columns = options.columns(asked, target, covariates, features, drop)
+    named = (target, covariates, features, drop)
+    columns = options.columns(asked, *named, row_weight=row_weight)
     with outputs.writing(out, {"DATA": data}, option="OUT", overwrite=overwrite, folder=True):
         from diagatt.kinds.files import read_inputs
         from diagatt.stores import RowStore
@@ -50,6 +52,8 @@ def write(
         kind = inputs.kind
         if kind.in_passes:
             raise ValueError(f"{data} is a store already.")
+        if inputs.y is not None and inputs.y.ndim == 2:
+            raise ValueError("a store keeps one response per sample: name one --target.")
         transformer = kind.transformer(inputs.X, **options.settings(asked, kind))
         given: dict[str, Any] = {"shard_mib": shard_mib, "overwrite": overwrite}
         if transformer is None:

@@ -36,6 +36,9 @@ def facts(inputs: Inputs, classes: bool) -> dict[str, str]:
         import numpy as np
 
         said["groups"] = f"{inputs.columns.groups}: {len(np.unique(inputs.groups))}"
+    if inputs.columns.row_weight is not None:
+        weights = inputs.X.row_weight
+        said["row weights"] = f"{inputs.columns.row_weight}, mean {weights.mean():.4g}"
     if inputs.columns.drop:
         said["not used"] = _some(inputs.columns.drop)
     if inputs.y is not None:
@@ -68,6 +71,8 @@ def are_classes(y: np.ndarray, family: str) -> bool:
 
     if y.dtype.names is not None:  # times to an event
         return False
+    if y.ndim == 2 and family == "auto":  # several outcomes
+        return bool(np.isin(y, (0, 1)).all())
     if family != "auto":
         classes = get_family(family).classifies
         if not classes and y.dtype.kind in "OUS":
@@ -109,6 +114,9 @@ def _responses(y: np.ndarray, classes: bool) -> str:
         name = "time" if "time" in y.dtype.names else "stop"
         times, seen = y[name], int(y["event"].sum())
         return f"times from {times.min():.4g} to {times.max():.4g}, {seen:,} with the event"
+    if y.ndim == 2:
+        what = "labels of 0 and 1" if classes else "columns of numbers"
+        return f"{y.shape[1]} {what}, means {', '.join(f'{m:.4g}' for m in y.mean(axis=0)[:SHOWN])}"
     if not classes:
         numbers = np.asarray(y, dtype=float)
         return f"numbers from {numbers.min():.4g} to {numbers.max():.4g}, mean {numbers.mean():.4g}"

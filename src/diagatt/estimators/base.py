@@ -45,6 +45,8 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
     }
     # Whether new samples are searched for NaN and infinity before anything else; a pass over them.
     _looks_at_every_entry: ClassVar[bool] = True
+    # Whether rows may have weights.
+    _takes_row_weights: ClassVar[bool] = False
     family: str = "auto"
     device: str = "cpu"
     dtype: str | None = None
@@ -156,6 +158,7 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         family, n_outputs = self._fitted_family()
         values, offsets = rows.to_torch(self.device, self._torch_dtype(rows.dtype))
         response, w, Z = (torch.as_tensor(a).to(values) for a in (y, weights, covariates))
+        prior = None if rows.log_prior is None else torch.as_tensor(rows.log_prior).to(values)
         for name, given, own in (("y", response, y), ("covariates", Z, covariates)):
             # The numbers themselves were finite; only the time of an event may be infinite.
             if not bool((torch.isfinite(given) | torch.as_tensor(np.isinf(own))).all()):
@@ -163,7 +166,7 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
                     f"{name} holds numbers that are too large for {values.dtype}: scale them, or "
                     "pass float64 rows."
                 )
-        return Samples(family, values, offsets, response, w, Z, n_outputs)
+        return Samples(family, values, offsets, response, w, Z, n_outputs, log_prior=prior)
 
     def _torch_dtype(self, own: np.dtype) -> torch.dtype:
         """Return the type that was asked for, or that of the rows."""
@@ -172,6 +175,11 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
     def _validate_rows(self, X: Any, *, reset: bool) -> RaggedRows:
         """Pack and check the samples; `reset` in fit, comparison with the fit otherwise."""
         rows, flat = RaggedRows.coerce(X), coerce.is_flat(X)
+        if rows.row_weight is not None and not self._takes_row_weights:
+            raise ValueError(
+                f"{type(self).__name__} does not take weights of rows: pass "
+                "X.with_row_weight(None), or fit DiagAttRegressor or DiagAttClassifier."
+            )
         if flat and not reset and not self.one_row_samples_:
             raise ValueError(
                 f"X is one 2-D array of shape {np.shape(X)}, but {type(self).__name__} was "

@@ -212,7 +212,8 @@ class Calibrated(DiagonalReading):
         """Return weights of all held-out rows as `certainty` gives them, (N, R), with offsets."""
         parts, lengths = [], []
         for _, part, predictor in unseen.parts():
-            terms = row_terms(predictor, part.values, part.offsets, part.covariates, part.offset)
+            given = (part.values, part.offsets, part.covariates, part.offset, part.log_prior)
+            terms = row_terms(predictor, *given)
             parts.append(terms.weights(self._used_temperature))
             lengths.append(part.offsets.diff())
         offsets = np.concatenate([[0], torch.cat(lengths).cumsum(0).cpu().numpy()])
@@ -226,6 +227,11 @@ class Calibrated(DiagonalReading):
 
     def _conformity(self) -> Conformity:
         check_is_fitted(self)
+        if self._fitted_family()[0].response_width > 1:
+            raise ValueError(
+                "intervals and sets are for responses of one number or class: this model has "
+                "several per sample."
+            )
         if self.conformal_scores_ is None or self.conformal_dispersion_ is None:
             raise ValueError(_NO_FOLDS)
         kept = (self.conformal_scores_, self.conformal_classes_, self.conformal_dispersion_)
@@ -298,11 +304,17 @@ class Calibrated(DiagonalReading):
         rows, module, values, offsets = self._packed(X)
         none = values.new_zeros(len(rows), self.n_covariates_)
 
-        def weights(values: Tensor, offsets: Tensor, covariates: Tensor) -> Tensor:
-            terms = row_terms(module, values, offsets, covariates)
+        def weights(
+            values: Tensor,
+            offsets: Tensor,
+            covariates: Tensor,
+            log_prior: Tensor | None = None,
+        ) -> Tensor:
+            terms = row_terms(module, values, offsets, covariates, None, log_prior)
             return terms.weights(self._used_temperature)
 
-        return rows, map_blocks(weights, values, offsets, none), offsets
+        prior = self._log_prior(rows)
+        return rows, map_blocks(weights, values, offsets, none, log_prior=prior), offsets
 
     @by_shard
     def certainty(self, X: Any, level: float = 0.9) -> Certainty:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
 from sklearn.metrics import accuracy_score, r2_score
 
+from diagatt import coerce
 from diagatt.certainty.conformal import class_thresholds, interval, row_variance
 from diagatt.estimators.diagonal_base import _DiagAtt
-from diagatt.estimators.response import Classification, Regression
+from diagatt.estimators.outcomes import ClassificationOutcomes, RegressionOutcomes
 from diagatt.estimators.sources import from_sources
 from diagatt.estimators.stored import by_shard, stored_classes
 from diagatt.parameters import check_share
@@ -20,7 +21,7 @@ from diagatt.solvers.problem import Samples
 from diagatt.stores import RowStore
 
 
-class DiagAttRegressor(Regression, _DiagAtt):
+class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
     r"""Individualized sparse regression by diagonalized attention.
 
     Every sample is a matrix of rows; a few rows decide its response. Head r scores each row,
@@ -90,6 +91,9 @@ class DiagAttRegressor(Regression, _DiagAtt):
         Estimated parameters of the family beside the predictor: α of "negative_binomial", σ of
         "huber"; empty for most.
     n_heads_, n_restarts_, n_features_in_, n_iter_ : int
+    n_outputs_ : int
+        Columns of y. Of several outcomes, `value_`, `intercept_` and `covariate_coef_` have an axis
+        of outcomes: (…, n_outputs, n_features), (n_outputs,) and (n_outputs, n_covariates).
     history_ : list of lists of dicts
         Loss of every epoch of every restart.
     report_ : ContestReport
@@ -131,6 +135,8 @@ class DiagAttRegressor(Regression, _DiagAtt):
     ) -> np.ndarray:
         """Return expected responses g⁻¹(z), (n_samples,); quantiles for family="quantile(…)".
 
+        Of several outcomes, (n_samples, n_outputs).
+
         Parameters
         ----------
         X : samples
@@ -138,7 +144,7 @@ class DiagAttRegressor(Regression, _DiagAtt):
         offset, exposure : arrays of shape (n,), optional
             As in `fit`. Without an exposure, predictions are per unit of exposure.
         """
-        return self._means(self._linear_predictor(X, covariates, offset, exposure))[:, 0]
+        return self._predicted(self._linear_predictor(X, covariates, offset, exposure))
 
     def score(
         self,
@@ -149,7 +155,10 @@ class DiagAttRegressor(Regression, _DiagAtt):
         offset: Any = None,
         exposure: Any = None,
     ) -> float:
-        """Return R² of the predictions; of proportions for family="binomial"."""
+        """Return R² of the predictions; of proportions for family="binomial".
+
+        Of several outcomes it is their mean R².
+        """
         predicted = self.predict(X, covariates, offset, exposure)
         return float(r2_score(self._observed(y), predicted, sample_weight=sample_weight))
 
@@ -160,6 +169,7 @@ class DiagAttRegressor(Regression, _DiagAtt):
     def _stored_encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
         if store.response_type == "string":
             raise ValueError(f"{store.path} holds words as responses: use DiagAttClassifier.")
+        self._note_outcomes(None, 1)
         return lambda y: np.asarray(y, dtype=np.float64)
 
     @from_sources
@@ -204,17 +214,19 @@ class DiagAttRegressor(Regression, _DiagAtt):
         part = Samples(family, values, offsets, none, none + 1, Z)
         if known is not None:
             part = replace(part, offset=torch.as_tensor(known).to(values))
+        part = replace(part, log_prior=self._log_prior(rows))
         z = self._linear_predictor(X, covariates, offset, exposure)
         mean = torch.from_numpy(self._means(z)).double()
         spread = row_variance(module, part).cpu()
         return interval(conformity, level, mean[:, 0], spread, family)
 
 
-class DiagAttClassifier(Classification, _DiagAtt):
+class DiagAttClassifier(ClassificationOutcomes, _DiagAtt):
     """Individualized sparse classification by diagonalized attention.
 
     The model and the parameters of `DiagAttRegressor`, with a logit link for two classes and a
     softmax link for more; each class then has its own value vectors and all share the attention.
+    If y has several columns of 0 and 1, these are labels that all share the attention.
 
     Parameters
     ----------
@@ -228,6 +240,7 @@ random_state, device, dtype, verbose, encoder
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
+        Of several labels, their numbers 0, 1, ….
     value_ : array of shape (n_restarts · n_heads, n_features), or (…, n_classes, n_features)
     intercept_ : float, or array of shape (n_classes,)
     shape_ : array of shape (n_classes − 2,)
@@ -245,18 +258,67 @@ random_state, device, dtype, verbose, encoder
     """
 
     @from_sources
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        covariates: Any = None,
+        groups: Any = None,
+        offset: Any = None,
+        exposure: Any = None,
+        row_labels: Any = None,
+        class_weight: Any = None,
+    ) -> Self:
+        """Fit to samples and their classes.
+
+        Parameters
+        ----------
+        X, y, sample_weight, covariates, groups, offset, exposure, row_labels
+            As in `DiagAttRegressor.fit`; classes have no exposure.
+        class_weight : "balanced" or dict from classes to weights, optional
+            Multiplies the weights of samples by that of their class, as in scikit-learn.
+
+        Examples
+        --------
+        >>> from diagatt import DiagAttClassifier, simulate
+        >>> data = simulate.classification(100, p=4, d=3, seed=0)
+        >>> model = DiagAttClassifier(solver="likelihood", random_state=0)
+        >>> model.fit(data.X, data.y, class_weight="balanced").classes_
+        array([0, 1])
+        """
+        if class_weight is not None:
+            if isinstance(X, RowStore):
+                raise ValueError(
+                    "class_weight is for samples in memory: a RowStore contains its own weights; "
+                    "write them into the store."
+                )
+            sample_weight = coerce.class_weights(class_weight, y, sample_weight, len(X))
+        known = {"groups": groups, "offset": offset, "exposure": exposure}
+        if row_labels is not None:
+            known["row_labels"] = row_labels
+        return self._fit(X, y, sample_weight, covariates, **known)
+
+    @from_sources
     def decision_function(self, X: Any, covariates: Any = None, offset: Any = None) -> np.ndarray:
-        """Return linear predictors z: (n_samples,) for two classes, else (n_samples, n_classes)."""
+        """Return linear predictors z: (n_samples,) for two classes, else (n_samples, n_classes).
+
+        Of several labels, (n_samples, n_labels).
+        """
         return self._decision(self._linear_predictor(X, covariates, offset))
 
     @from_sources
     def predict_proba(self, X: Any, covariates: Any = None, offset: Any = None) -> np.ndarray:
-        """Return class probabilities, (n_samples, n_classes)."""
+        """Return class probabilities, (n_samples, n_classes).
+
+        Of several labels, the probability of each, (n_samples, n_labels), as scikit-learn's
+        MLPClassifier and OneVsRestClassifier give it.
+        """
         return self._probabilities(self._linear_predictor(X, covariates, offset))
 
     @from_sources
     def predict(self, X: Any, covariates: Any = None, offset: Any = None) -> np.ndarray:
-        """Return the most probable classes, (n_samples,)."""
+        """Return the most probable classes, (n_samples,); of several labels 0 or 1 for each."""
         return self._labels(self._linear_predictor(X, covariates, offset))
 
     def score(
@@ -267,7 +329,7 @@ random_state, device, dtype, verbose, encoder
         covariates: Any = None,
         offset: Any = None,
     ) -> float:
-        """Return the share of right classes."""
+        """Return the share of right classes; of labels, of samples with all of them right."""
         predicted = self.predict(X, covariates, offset)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
@@ -276,6 +338,7 @@ random_state, device, dtype, verbose, encoder
         return "classifier"
 
     def _stored_encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
+        self._note_outcomes(None, 1)
         self._set_classes(stored_classes(store))
         classes = self.classes_
         return lambda labels: np.searchsorted(classes, labels.astype(classes.dtype))

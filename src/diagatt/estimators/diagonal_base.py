@@ -21,6 +21,7 @@ from diagatt.estimators.presets import get_preset
 from diagatt.estimators.routing import TakesCovariates
 from diagatt.estimators.sources import from_sources
 from diagatt.estimators.stored import check_given, counted_samples, is_small
+from diagatt.families import Family
 from diagatt.parameters import Rule
 from diagatt.persistence import to_json
 from diagatt.ragged import RaggedRows
@@ -80,6 +81,7 @@ class _DiagAtt(TakesCovariates, Calibrated):
             )
         ),
     }
+    _takes_row_weights: ClassVar[bool] = True
     later_parameters: ClassVar[Mapping[str, Any]] = {"encoder": None}
 
     def __init__(
@@ -183,8 +185,9 @@ class _DiagAtt(TakesCovariates, Calibrated):
             ``fit(adata, sample_key="patient", target="disease")``, where `layer` or `obsm` names
             the features, and `covariates`, `groups` and `sample_weight` are columns of its obs
             (`diagatt.cells.read_cells`).
-        y : array of shape (n,)
-            Left out with a RowStore or AnnData.
+        y : array of shape (n,), or (n, q) for several outcomes
+            Left out with a RowStore or AnnData. Several outcomes share the attention: one set of
+            rows explains all of them.
         sample_weight : array of shape (n,), optional
         covariates : array of shape (n, q), optional
             Shared covariates z whose effect is added to the predictor.
@@ -302,6 +305,11 @@ class _DiagAtt(TakesCovariates, Calibrated):
         """Refuse samples with fewer rows than heads that need distinct rows."""
         most = int(np.max(parameters.values_to_try(self.n_heads, (1,))))
         check_lengths(rows, self.coupling, most, "lower n_heads, drop short samples, or set ")
+        if get_score_form(self.score_form).has_context and rows.has_row_weights:
+            raise ValueError(
+                "score_form='contextual' compares rows with the plain mean row of their sample and "
+                "takes no weights of rows: set score_form='affine'."
+            )
 
     @torch.random.fork_rng(devices=[])  # seeds are our own; the user's generator stays as it is
     def _fit_problem(self, problem: Problem) -> None:
@@ -362,6 +370,7 @@ class _DiagAtt(TakesCovariates, Calibrated):
         if fitted.value_se is not None:
             by_output = fitted.value_se.cpu().numpy().reshape(problem.n_outputs, -1)
             self.value_se_ = _drop_single(by_output, axis=0)
+        self._change_units(problem.family)
         self.errors_note_ = fitted.errors_note
         self.n_samples_, self.n_rows_ = problem.n_samples, problem.n_rows
         self.history_ = fitted.history
@@ -382,6 +391,9 @@ class _DiagAtt(TakesCovariates, Calibrated):
             "sample_bytes": problem.group.exchanged,
         }
 
+    def _change_units(self, family: Family) -> None:
+        """Tell coefficients in the units of y; those of one outcome are in them already."""
+
     def _warm_start(self, problem: Problem) -> Fitted | None:
         """Return the earlier fit that this one goes on from, if that is asked for."""
         if not self.warm_start or not hasattr(self, "query_"):
@@ -399,7 +411,13 @@ class _DiagAtt(TakesCovariates, Calibrated):
                 "covariates: set warm_start=False or the old values."
             )
         state = getattr(self, "_state", None)  # a model that was read from a file has none
-        return Fitted(self._reported_module(), get_solver(self.solver), [], state=state)
+        module, units = self._reported_module(), getattr(problem.family, "units", None)
+        if units is not None:  # of several outcomes
+            with torch.no_grad():
+                for effect in module.effects():
+                    effect.div_(units.to(effect))
+            state = None
+        return Fitted(module, get_solver(self.solver), [], state=state)
 
 
 def _drop_single(array: np.ndarray, axis: int) -> Any:

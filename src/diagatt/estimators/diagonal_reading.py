@@ -19,6 +19,7 @@ from diagatt.attention.blend import Blend
 from diagatt.attention.coupling import COUPLINGS, best_rows, least_rows
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.mixture import READOUTS
+from diagatt.attention.rowterms import row_terms
 from diagatt.certainty import ContestReport, Summary
 from diagatt.certainty.summary import coefficient
 from diagatt.covariates import parted
@@ -75,6 +76,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
     errors_note_: str = ""
     n_rows_: int = 0  # of files that are older than the attribute
     shape_: np.ndarray = np.empty(0)
+    classes_: np.ndarray  # of classifiers
     further_entries: ClassVar[tuple[str, ...]] = ("members", "encoder")
     encoder: Any = None
     encoder_: RowEncoder | None = None
@@ -190,6 +192,12 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         rows, module = self._validate_rows(X, reset=False), self.to_module().to(self.device)
         return rows, module, *rows.to_torch(self.device, self._dtype)
 
+    def _log_prior(self, rows: RaggedRows) -> Tensor | None:
+        """Return the logarithms of the rows' weights, (N,); None without."""
+        if rows.log_prior is None:
+            return None
+        return torch.as_tensor(rows.log_prior).to(self.device, self._dtype)
+
     @by_shard
     @torch.no_grad()
     def _linear_predictor(
@@ -201,7 +209,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         known = self._offset(offset, exposure, len(rows))
         given += [] if known is None else [known]
         beside = (torch.as_tensor(array).to(values) for array in given)
-        z = map_blocks(module, values, offsets, *beside)
+        z = map_blocks(module, values, offsets, *beside, log_prior=self._log_prior(rows))
         _refuse_nonfinite(z, rows)
         return z.cpu().numpy()
 
@@ -213,10 +221,11 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         """
         rows, module, values, offsets = self._packed(X)
         if isinstance(module, Blend):
-            kappa = map_blocks(module.weights_of_voters, values, offsets)
+            prior = self._log_prior(rows)
+            kappa = map_blocks(module.weights_of_voters, values, offsets, log_prior=prior)
             shares = values.new_tensor(module.votes)
         else:
-            scores = map_blocks(module.scores, values, offsets)
+            scores = map_blocks(module.scores, values, offsets, log_prior=self._log_prior(rows))
             _refuse_nonfinite(scores, rows)
             kappa = map_blocks(module.weights, scores, offsets)
             shares = values.new_full((self.n_restarts_,), 1 / self.n_restarts_)
@@ -231,7 +240,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
     def _scores(self, X: Any) -> tuple[RaggedRows, Tensor, Tensor]:
         """Return samples, scores ψ/τ, means over restarts or members, (N, R), and offsets."""
         rows, module, values, offsets = self._packed(X)
-        scores = map_blocks(module.scores, values, offsets)
+        scores = map_blocks(module.scores, values, offsets, log_prior=self._log_prior(rows))
         _refuse_nonfinite(scores, rows)
         if not isinstance(module, Blend):
             scores = scores.reshape(len(values), self.n_restarts_, -1).mean(dim=1)
@@ -248,27 +257,79 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         return _per_sample(scores, rows)
 
     @by_shard
-    def attention(self, X: Any) -> list[np.ndarray]:
-        """Return the attention weights κ (equation softmax_diag_score_multi).
+    def attention(self, X: Any, target: Any = None, covariates: Any = None) -> list[np.ndarray]:
+        r"""Return the attention weights κ (equation softmax_diag_score_multi).
 
         Parameters
         ----------
         X : samples
+        target : class, optional
+            Which rows speak for this class: the weights are then those of rows given that the
+            sample is of the class, :math:`κ_j\, P(y = k | x_j) / \sum_l κ_l\, P(y = k | x_l)`.
+            Of several labels, the column of y or its name: rows given that the label is 1.
+        covariates : array of shape (n, q), optional
+            Needed with `target` if the model was fitted with covariates.
 
         Returns
         -------
         list of arrays of shape (p_i, n_heads)
             Columns sum to 1. With several restarts or members, these are means.
         """
-        rows, kappa, _, _ = self._mean_attention(X)
+        if target is not None:
+            rows, kappa, _ = self._attention_given(X, target, covariates)
+        else:
+            rows, kappa, _, _ = self._mean_attention(X)
         return _per_sample(kappa, rows)
 
+    @torch.no_grad()
+    def _attention_given(
+        self, X: Any, target: Any, covariates: Any
+    ) -> tuple[RaggedRows, Tensor, Tensor]:
+        """Return samples, weights of rows given a class (N, R), and offsets."""
+        check_is_fitted(self)
+        family, place = self._fitted_family()[0], self._target_place(target)
+        rows, module, values, offsets = self._packed(X)
+        Z = torch.as_tensor(self._covariates(covariates, len(rows))).to(values)
+
+        def of_class(z: Tensor) -> Tensor:
+            if family.n_outcomes > 1:  # z of this label says how probable it is
+                return torch.nn.functional.logsigmoid(z[:, place])
+            return -family.loss(z.new_full((len(z),), place), z)
+
+        def of_block(
+            values: Tensor, offsets: Tensor, Z: Tensor, log_prior: Tensor | None = None
+        ) -> Tensor:
+            return row_terms(module, values, offsets, Z, None, log_prior).weights_given(of_class)
+
+        prior = self._log_prior(rows)
+        return rows, map_blocks(of_block, values, offsets, Z, log_prior=prior), offsets
+
+    def _target_place(self, target: Any) -> int:
+        """Return the column of a class, or of one of several labels."""
+        if not self._fitted_family()[0].classifies:
+            raise ValueError(
+                "target is for classes: the rows that speak for a number are those of attention(X)."
+            )
+        known = [np.asarray(self.classes_).tolist(), list(self._output_names())]
+        for names in known:
+            if target in names:
+                return names.index(target)
+        raise ValueError(
+            f"target={target!r} is no class of this model: it has {', '.join(map(str, known[0]))}."
+        )
+
     @by_shard
-    def locate(self, X: Any) -> np.ndarray:
+    def locate(self, X: Any, target: Any = None, covariates: Any = None) -> np.ndarray:
         """Return the row of interest of each head, the paper's Ŝ: where attention is largest.
 
         With ``coupling="distinct"`` the heads' rows differ: of all distinct rows, those with the
         largest product of weights.
+
+        Parameters
+        ----------
+        X : samples
+        target, covariates
+            The row that speaks most for a class; see `attention`.
 
         Returns
         -------
@@ -276,6 +337,9 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
             Row indices within each sample, from 0.
         """
         check_is_fitted(self)
+        if target is not None:
+            _, kappa, offsets = self._attention_given(X, target, covariates)
+            return best_rows(kappa, offsets, self.coupling_).cpu().numpy()
         alone = self.n_restarts_ == 1 and len(self.members_) <= 1
         if alone and least_rows(self.coupling_, self.n_heads_) == 1:
             _, scores, offsets = self._scores(X)  # the softmax keeps their order
@@ -305,7 +369,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         se = np.full((outputs, value[:, 0].size + 1 + self.n_covariates_), np.nan)
         if self.value_se_ is not None:
             se = np.broadcast_to(np.atleast_2d(self.value_se_), se.shape)
-        classes = [""] if outputs == 1 else [f" {c}" for c in self.classes_]
+        classes = [""] if outputs == 1 else [f" {name}" for name in self._output_names()]
         lines = []
         for k, label in enumerate(classes):
             estimates = value[:, k].ravel()
@@ -330,6 +394,10 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         joint = self.log_likelihood_ is not None
         facts["log-likelihood of"] = "rows and responses" if joint else "responses"
         return Summary(type(self).__name__, facts, lines, self.criteria_, level)
+
+    def _output_names(self) -> Sequence[Any]:
+        """Return what the predictors are called where there are several: the classes."""
+        return self.classes_.tolist()
 
     def _out_of_fold_facts(self) -> dict[str, Any]:
         """Say what predictions out of fold tell, if there are any."""

@@ -20,7 +20,7 @@ from sklearn.utils.metadata_routing import UNUSED
 __all__ = ["RoutedInputs", "Scored", "TakesCovariates"]
 
 METHODS = ("fit", "predict", "predict_proba", "decision_function", "score")
-REQUESTED = ("covariates", "groups", "offset", "exposure")
+REQUESTED = ("covariates", "groups", "offset", "exposure", "class_weight")
 _Requests = dict[str, Any]
 
 

@@ -239,11 +239,12 @@ random_state, device, dtype, verbose
         known = self._offset(offset, None, len(rows))
         given += [] if known is None else [known]
 
-        def of_block(*block: Any) -> torch.Tensor:
-            return survival(module, family, grid, *block)  # type: ignore[arg-type]
+        def of_block(*block: Any, **prior: Any) -> torch.Tensor:
+            return survival(module, family, grid, *block, **prior)  # type: ignore[arg-type]
 
         beside = (torch.as_tensor(array).to(values) for array in given)
-        found = map_blocks(of_block, values, offsets, *beside).cpu().numpy()
+        prior = self._log_prior(rows)
+        found = map_blocks(of_block, values, offsets, *beside, log_prior=prior).cpu().numpy()
         return found if return_array else _functions(at, found, before=1.0)
 
     @from_sources

@@ -11,6 +11,7 @@ from diagatt.families.huber import Huber
 from diagatt.families.multinomial import Multinomial
 from diagatt.families.negative_binomial import NegativeBinomial
 from diagatt.families.ordinal import Ordinal
+from diagatt.families.outcomes import Outcomes
 from diagatt.families.poisson import Poisson
 from diagatt.families.quantile import Quantile
 from diagatt.families.times import Times
@@ -31,6 +32,7 @@ __all__ = [
     "Multinomial",
     "NegativeBinomial",
     "Ordinal",
+    "Outcomes",
     "Poisson",
     "Quantile",
     "Times",

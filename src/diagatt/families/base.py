@@ -55,6 +55,8 @@ class Family(ABC):
     has_log_link: ClassVar[bool] = False
     #: How many numbers one response consists of: y has shape (n,) for one, else (n, width).
     response_width: ClassVar[int] = 1
+    #: How many outcomes one response consists of that each have a density, see `Outcomes`.
+    n_outcomes: ClassVar[int] = 1
     #: Whether a mixture over rows predicts what the family does; a mixture of quantiles is none.
     predicts_mixtures: ClassVar[bool] = True
     #: Whether the objective is one of all samples together, which `couple` evaluates.

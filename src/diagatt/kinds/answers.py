@@ -77,6 +77,8 @@ class Answers:
             return None
         rows = self.rows.with_features(names.tolist())
         value = value.reshape(-1, heads, *value.shape[1:])[:, head].sum(axis=0)  # ([K,] d)
+        if value.ndim == 2 and getattr(self.estimator, "n_outputs_", 1) > 1:
+            return None  # an outcome each
         if value.ndim == 2:
             value = value[np.searchsorted(self.estimator.classes_, self.prediction)]  # (n, d)
         said = []

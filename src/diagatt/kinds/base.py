@@ -40,7 +40,7 @@ class Inputs:
 
     kind: Kind
     X: Any  # RaggedRows, list of str, list of paths, RowStore, …
-    y: np.ndarray | None  # (n,)
+    y: np.ndarray | None  # (n,), or (n, q) of several outcomes
     covariates: np.ndarray | None  # (n, q)
     ids: Sequence[Any]  # names of the samples
     columns: Columns = field(default_factory=Columns)  # with what was found out while reading
@@ -60,6 +60,15 @@ class Inputs:
         import pyarrow as pa
 
         return pa.table(dict(zip(names, self.covariates.T, strict=True)))
+
+    @property
+    def named_y(self) -> Any:
+        """The responses; several outcomes as a table with their names."""
+        if self.y is None or self.y.ndim == 1:
+            return self.y
+        import pyarrow as pa
+
+        return pa.table(dict(zip(self.columns.targets, self.y.T, strict=True)))
 
     def take(self, samples: np.ndarray) -> Inputs:
         """Return these samples, in this order."""
@@ -157,10 +166,15 @@ class Kind:
         """Return the unfitted model; `asked` are parameters of its diagonalized attention."""
         return diagonal(classifies)(**asked, random_state=seed, verbose=True)
 
-    def fit(self, model: Any, inputs: Inputs) -> None:
-        """Fit a model to samples with responses."""
+    def fit(self, model: Any, inputs: Inputs, class_weight: str | None = None) -> None:
+        """Fit a model to samples with responses; "balanced" classes have the same weight each."""
         known = {"covariates": inputs.named_covariates, "groups": inputs.groups, **inputs.known}
-        model.fit(inputs.X, inputs.y, **{k: v for k, v in known.items() if v is not None})
+        if class_weight is not None:
+            from diagatt.coerce import class_weights
+
+            weights = class_weights(class_weight, inputs.y, None, len(inputs))
+            known |= {"sample_weight": weights}
+        model.fit(inputs.X, inputs.named_y, **{k: v for k, v in known.items() if v is not None})
 
     def places(self, answers: Answers, head: int) -> dict[str, Any]:
         """Return the columns that say where a head looked, each of n entries."""

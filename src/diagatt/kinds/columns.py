@@ -24,6 +24,7 @@ class Columns:
     drop: tuple[str, ...] = ()  # what is not used
     id: str | None = None  # names the lines: rows of a long table, samples of any other
     groups: str | None = None  # samples that are held out together: patients, sites
+    row_weight: str | None = None  # weights of rows, in a table with one line per row
     # Words of covariates and features that are no numbers; () until they are learned.
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # Numbers about samples by their meaning: exposure and offset; time, event and start.
@@ -35,16 +36,23 @@ class Columns:
         roles: dict[str, str] = {}
         named: dict[str, Any] = {option: (name,) for option, name in self.asked.items()}
         named |= {name: getattr(self, name) for name in LISTS}
-        named |= {name: (getattr(self, name),) for name in ("target", "id", "groups")}
+        named |= {name: (getattr(self, name),) for name in ("id", "groups", "row_weight")}
+        named["target"] = self.targets
         named |= {role: (column,) for role, column in self.known.items()}
         for role, columns in named.items():
             for column in columns:
                 if column is not None and column in roles and len(self.asked) < 2:
                     twice = "twice" if roles[column] == role else f"and as --{roles[column]}"
                     raise ValueError(
-                        f"column {column!r} is given as --{role} {twice}: a column has one meaning."
+                        f"column {column!r} is given as --{role.replace('_', '-')} "
+                        f"{twice.replace('_', '-')}: a column has one meaning."
                     )
                 roles[column] = role
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Columns of responses; several outcomes are separated by commas."""
+        return tuple(name.strip() for name in (self.target or "").split(",") if name.strip())
 
     @property
     def as_text(self) -> list[str]:
@@ -79,7 +87,7 @@ class Columns:
                 raise ValueError(f"the columns of {name} are {shown(value)}")
         named = {name: value for name, value in stored.items() if value is not None}
         lists: dict[str, Any] = {name: tuple(named.pop(name, ())) for name in LISTS}
-        single = {name: named.pop(name, None) for name in ("target", "id", "groups")}
+        single = {name: named.pop(name, None) for name in ("target", "id", "groups", "row_weight")}
         return cls(named, **lists, **single, categories=categories, known=dict(known))
 
 

@@ -33,8 +33,10 @@ def read_inputs(
     table = Table.read(path, text=columns.as_text)
     for name in columns.known.values() if need_target else ():
         table.column(name)
-    if need_target and "time" not in columns.known and columns.target not in table.names:
-        what = f"has no column {columns.target!r}" if columns.target else "needs --target COLUMN"
+    wanted = (columns.target,) if columns.target in table.names else columns.targets
+    missing = [name for name in wanted if name not in table.names]
+    if need_target and "time" not in columns.known and (missing or not wanted):
+        what = f"has no column {missing[0]!r}" if missing else "needs --target COLUMN"
         raise ValueError(f"{path} {what}: the response must be known here.")
     for kind in KINDS.values():
         for option in kind.reading:

@@ -42,8 +42,13 @@ def offsets(
 def responses(
     table: Table, columns: Columns, per_sample: PerSample = as_they_are
 ) -> np.ndarray | None:
-    """Return the responses, (n,): a column, or events and times; None if they are not there."""
+    """Return the responses, (n,): a column, or events and times; None if they are not there.
+
+    Several outcomes have a column each, (n, q).
+    """
     if "time" not in columns.known:
+        if len(columns.targets) > 1 and columns.target not in table.names:
+            return _outcomes(table, columns.targets, per_sample)
         y = table.responses(columns.target)
         return None if y is None else per_sample(y, str(columns.target))
     named = {role: columns.known[role] for role in TIMES if role in columns.known}
@@ -59,6 +64,24 @@ def responses(
             "happened, else 0 or false."
         )
     return make_times(event == 1, found["time"], start=found.get("start"))
+
+
+def _outcomes(table: Table, names: tuple[str, ...], per_sample: PerSample) -> np.ndarray | None:
+    """Return several outcomes, (n, q): numbers, or labels that are 0 or 1."""
+    if any(name not in table.names for name in names):
+        return None
+    found = []
+    for name in names:
+        y = table.responses(name)
+        assert y is not None
+        if y.dtype.kind not in "iufb":
+            raise ValueError(
+                f"{table.name}: {name!r} holds words, such as {y[0]!s}; several targets are "
+                "numbers each, or 0 and 1: name one target, or encode it."
+            )
+        found.append(per_sample(y, name))
+    table_of = np.column_stack(found)
+    return table_of.astype(int) if table_of.dtype == bool else table_of
 
 
 def _numbers(table: Table, column: str) -> np.ndarray:

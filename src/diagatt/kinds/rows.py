@@ -31,7 +31,8 @@ class Rows(Kind):
     def open(self, path: Path, columns: Columns, memory: float) -> Inputs:
         """Read arrays: ``X``, or ``values`` and ``offsets``; responses are ``y`` by default.
 
-        ``covariates``, ``ids``, ``row_ids`` and ``feature_names`` are read if they are there.
+        ``covariates``, ``ids``, ``row_ids``, ``row_weight`` and ``feature_names`` are read if they
+        are there.
         """
         from diagatt.ragged import RaggedRows
 
@@ -40,7 +41,8 @@ class Rows(Kind):
         if "X" in found:
             X = RaggedRows.coerce(found["X"])
         elif {"values", "offsets"} <= set(found):
-            X = RaggedRows(found["values"], found["offsets"], row_ids=found.get("row_ids"))
+            given = {name: found.get(name) for name in ("row_ids", "row_weight")}
+            X = RaggedRows(found["values"], found["offsets"], **given)
         else:
             raise ValueError(
                 f"{path} needs an array X, or values and offsets; it has {list(found)}."
@@ -73,7 +75,8 @@ class Rows(Kind):
 
         columns = learned(table, _with_features(table, columns))
         data, features = with_category_columns(table, columns)
-        X, ids = RaggedRows.from_frame(data, sample, features, row=columns.id)
+        named = {"row": columns.id, "row_weight": columns.row_weight}
+        X, ids = RaggedRows.from_frame(data, sample, features, **named)
         own = np.asarray(table.column(sample).to_pylist())
         _, first, inverse = np.unique(own, return_index=True, return_inverse=True)
 
@@ -104,7 +107,7 @@ def _with_features(table: Table, columns: Columns) -> Columns:
     A fit that names its features does not use the others; a later file may lack those, but a
     column that the fit did not know is refused.
     """
-    single = (columns.target, columns.id, columns.groups)
+    single = (*columns.targets, columns.target, columns.id, columns.groups, columns.row_weight)
     used = {*columns.asked.values(), *single, *columns.covariates, *columns.drop}
     used |= set(columns.known.values())
     others = [name for name in table.names if name not in used]

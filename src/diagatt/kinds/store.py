@@ -61,6 +61,10 @@ class Store(Kind):
         Z = store.covariates()
         return Inputs(KINDS["rows"], store.to_rows(), inputs.y, Z, inputs.ids, inputs.columns)
 
-    def fit(self, model: Any, inputs: Inputs) -> None:
+    def fit(self, model: Any, inputs: Inputs, class_weight: str | None = None) -> None:
         """Fit in passes over the shards."""
+        if class_weight is not None:
+            raise ValueError(
+                "--class-weight is for samples in memory: a store contains its own weights."
+            )
         model.fit(inputs.X)

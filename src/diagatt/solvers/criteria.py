@@ -10,7 +10,7 @@ from torch import Tensor
 from diagatt.attention.blend import Blend
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.families import Family
-from diagatt.segments import map_blocks, segment_sum
+from diagatt.segments import map_blocks, segment_softmax, segment_sum
 from diagatt.solvers.base import Fitted
 from diagatt.solvers.gradient.train import predictors
 from diagatt.solvers.problem import Problem, Samples
@@ -45,7 +45,10 @@ def log_densities(module: DiagonalAttention, part: Samples, phi: float = 1.0) ->
         return part.family.log_density(part.y.double(), z, phi)
     blocks = (part.block(*slices) for slices in module.blocks(part.offsets))
     found = [
-        module.log_density(b.y, b.values, b.offsets, b.covariates, phi, b.offset) for b in blocks
+        module.log_density(
+            b.y, b.values, b.offsets, b.covariates, phi, b.offset, log_prior=b.log_prior
+        )
+        for b in blocks
     ]
     return torch.cat(found).double()
 
@@ -104,19 +107,26 @@ def unevenness(module: DiagonalAttention | Blend, problem: Problem) -> list[floa
     """Return 1 − mean entropy of the attention relative to uniform, one value per head.
 
     It is 0 where attention is uniform and 1 where it sits on one row; samples of one row do not
-    count.
+    count. Where rows have weights, attention is uniform if it is proportional to them.
     """
 
     def terms(part: Samples) -> list[Tensor]:
         lengths = part.offsets.diff()
         several = lengths > 1
-        relative = map_blocks(entropies, part.values, part.offsets)[several]
-        relative = relative / lengths[several, None].to(relative.dtype).log()
+        prior = part.log_prior
+        relative = map_blocks(entropies, part.values, part.offsets, log_prior=prior)[several]
+        if prior is None:
+            relative = relative / lengths[several, None].to(relative.dtype).log()
         return [relative.double().sum(dim=0), several.sum()]
 
-    def entropies(values: Tensor, offsets: Tensor) -> Tensor:
-        kappa = module.attention(values, offsets)
-        return segment_sum(-torch.special.xlogy(kappa, kappa), offsets)
+    def entropies(values: Tensor, offsets: Tensor, log_prior: Tensor | None = None) -> Tensor:
+        kappa = module.attention(values, offsets, log_prior)
+        if log_prior is None:
+            return segment_sum(-torch.special.xlogy(kappa, kappa), offsets)
+        share = segment_softmax(log_prior[:, None], offsets)
+        spread_out = segment_sum(-torch.special.xlogy(share, share), offsets)
+        gain = segment_sum(torch.special.xlogy(kappa, kappa / share), offsets)
+        return (1 - gain / spread_out.clamp(min=1e-300)).clamp(0.0, 1.0)
 
     relative, count = problem.total(terms)
     return (1 - relative / count).tolist()

@@ -109,7 +109,8 @@ def existence_test(
 
 def _known(samples: Samples) -> Tensor:
     """Return mean rows and covariates, (n, d + q)."""
-    mean = map_blocks(segment_mean, samples.values.double(), samples.offsets)
+    rows = (samples.values.double(), samples.offsets)
+    mean = map_blocks(segment_mean, *rows, log_prior=samples.log_prior)
     return torch.cat([mean, samples.covariates.double()], dim=1)
 
 

@@ -34,7 +34,8 @@ def content_folds(
     """
     content = _content(samples)
     responses = samples.y.double().cpu().numpy().reshape(samples.n_samples, -1)
-    y = samples.family.observed(samples.y).double().cpu().numpy()
+    observed = samples.family.observed(samples.y).double().cpu().numpy()
+    y = observed.reshape(samples.n_samples, -1).mean(axis=1)  # of several outcomes, their mean
     if groups is None:
         lines = np.column_stack([responses, content])
         _, unit = np.unique(lines, axis=0, return_inverse=True)
@@ -57,10 +58,14 @@ def _content(samples: Samples) -> np.ndarray:
     """Return a number per sample that tells different samples apart, (n,)."""
     rows = samples.values.double()
     weights = spread(samples.weights.double(), samples.offsets)
+    counted = None if samples.log_prior is None else samples.log_prior.double().exp()
+    weights = weights if counted is None else weights * counted
     weights = weights / weights.sum()
     mean = weights @ rows
     scale = (weights @ (rows - mean).square()).sqrt()
     varies = scale > least_spread(samples.values)  # rounding is no content
     scaled = torch.where(varies, (rows - mean) / scale, 0.0)
-    sums = segment_sum(scaled.abs().sum(dim=1, keepdim=True), samples.offsets)[:, 0]
+    sizes = scaled.abs().sum(dim=1, keepdim=True)
+    sizes = sizes if counted is None else sizes * counted[:, None]
+    sums = segment_sum(sizes, samples.offsets)[:, 0]
     return sums.cpu().numpy().round(DIGITS)

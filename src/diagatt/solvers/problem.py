@@ -59,6 +59,8 @@ class Problem(Protocol):
     def in_memory(self) -> Samples | None: ...
     @property
     def most_in_memory(self) -> int: ...
+    @property
+    def smallest_row_weight(self) -> float: ...
 
     def total(self, terms: Callable[[Samples], Sequence[Tensor]], ahead: int = 1) -> list[Tensor]:
         """Return sums over all samples, in float64; `terms` gives those of the part it is shown."""
@@ -116,6 +118,8 @@ class Samples:
         Codes of groups; samples of one group are held out together.
     log_known : tensor (N,), optional
         0 for rows that may be active; very negative for rows that are known not to be.
+    log_prior : tensor (N,), optional
+        Logarithms of weights of rows, which are added to their scores.
     """
 
     family: Family
@@ -129,6 +133,7 @@ class Samples:
     offset: Tensor | None = None
     groups: Tensor | None = None
     log_known: Tensor | None = None
+    log_prior: Tensor | None = None
 
     @property
     def n_samples(self) -> int:
@@ -186,6 +191,18 @@ class Samples:
         return len(self.values) == self.n_samples
 
     @cached_property
+    def smallest_row_weight(self) -> float:
+        """The smallest weight of a row; 1 where rows have none."""
+        return 1.0 if self.log_prior is None else float(self.log_prior.double().min().exp())
+
+    @property
+    def row_mass(self) -> Tensor:
+        """How many rows each sample stands for, (n,): their count, or the sum of their weights."""
+        if self.log_prior is None:
+            return self.offsets.diff().to(torch.float64)
+        return segment_sum(self.log_prior.double().exp()[:, None], self.offsets)[:, 0]
+
+    @cached_property
     def scale(self) -> float:
         """Size of the loss; makes a fit to 1000·y a thousand times the fit to y."""
         return self.family.scale(self.y, self.weights)
@@ -203,7 +220,7 @@ class Samples:
     def to(self, dtype: torch.dtype) -> Samples:
         """Cast rows, responses, weights and covariates."""
         names = ["values", "y", "weights", "covariates"]
-        names += [] if self.offset is None else ["offset"]
+        names += [name for name in ("offset", "log_prior") if getattr(self, name) is not None]
         return replace(self, **{name: getattr(self, name).to(dtype) for name in names})
 
     def take(self, samples: Tensor) -> Samples:
@@ -223,6 +240,7 @@ class Samples:
             offset=None if self.offset is None else self.offset[samples],
             groups=None if self.groups is None else self.groups[samples],
             log_known=None if self.log_known is None else self.log_known[rows],
+            log_prior=None if self.log_prior is None else self.log_prior[rows],
         )
 
     load = take
@@ -240,6 +258,7 @@ class Samples:
             offset=None if self.offset is None else self.offset[samples],
             groups=None if self.groups is None else self.groups[samples],
             log_known=None if self.log_known is None else self.log_known[rows],
+            log_prior=None if self.log_prior is None else self.log_prior[rows],
         )
 
     def sample(self, most: int, generator: np.random.Generator) -> Samples:
@@ -258,9 +277,13 @@ class Samples:
         keep = chance >= share  # (N,)
         keep[best[row_positions(self.offsets) < least]] = True
         lengths = segment_sum(keep[:, None].to(torch.float64), self.offsets)[:, 0].long()
-        known = None if self.log_known is None else self.log_known[keep]
-        offsets = offsets_from(lengths)
-        return replace(self, values=self.values[keep], offsets=offsets, log_known=known)
+        return replace(
+            self,
+            values=self.values[keep],
+            offsets=offsets_from(lengths),
+            log_known=None if self.log_known is None else self.log_known[keep],
+            log_prior=None if self.log_prior is None else self.log_prior[keep],
+        )
 
     def changed(self, change: Callable[[Samples], Samples]) -> Samples:
         """Return the changed samples."""
@@ -274,8 +297,8 @@ class Samples:
         """Return a digest of everything but rows, and of a sample of those."""
         digest = hashlib.sha256()
         rows = self.values[:: max(1, len(self.values) // 1000)]
-        offset = () if self.offset is None else (self.offset,)
-        for tensor in (self.offsets, self.y, self.weights, self.covariates, rows, *offset):
+        more = [own for own in (self.offset, self.log_prior) if own is not None]
+        for tensor in (self.offsets, self.y, self.weights, self.covariates, rows, *more):
             digest.update(tensor.cpu().numpy().tobytes())
         return digest.digest()
 
@@ -311,6 +334,7 @@ class Samples:
             y=torch.cat([part.y for part in parts]),
             weights=torch.cat([part.weights for part in parts]),
             covariates=torch.cat([part.covariates for part in parts]),
+            log_prior=_joined([part.log_prior for part in parts]),
         )
 
     def in_unit(self, unit: float, mean: float = 0.0) -> Samples:
@@ -323,6 +347,12 @@ class Samples:
         """Return the weighted mean of ℓ(y, z): the empirical risk of equation (obj)."""
         losses = self.family.loss(self.y, z)
         return (self.weights * losses).sum() / self.weights.sum()
+
+
+def _joined(tensors: Sequence[Tensor | None]) -> Tensor | None:
+    """Put tensors one after the other, which all parts have or none."""
+    found = [tensor for tensor in tensors if tensor is not None]
+    return torch.cat(found) if found else None
 
 
 class RememberedPart(Generic[T]):

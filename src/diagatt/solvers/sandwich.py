@@ -28,6 +28,7 @@ from torch.func import functional_call
 from diagatt.attention.coupling import n_candidates
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.query_key import FullQueryKey, PSDQueryKey
+from diagatt.families import Family
 from diagatt.segments import segment_sum, spread
 from diagatt.solvers.problem import Samples
 
@@ -114,7 +115,7 @@ def sandwich_errors(
     pieces, of_scores = pieces_of(losses, _at(module, samples, log_phi), blocks, samples)
     pieces.hessian += _curved_scores(module, samples, of_scores, names, count)
     slope, curvature = _penalty(module, log_phi, objective, names, count)
-    free = _identified(module, names, count)
+    free = _identified(module, names, count, samples.family)
     return covariance_of(pieces, slope, curvature, samples, _order(module, names), free)
 
 
@@ -223,12 +224,14 @@ def _order(module: DiagonalAttention, names: list[tuple]) -> Tensor:
     return torch.cat(found)
 
 
-def _identified(module: DiagonalAttention, names: list[tuple], count: int) -> Tensor | None:
+def _identified(
+    module: DiagonalAttention, names: list[tuple], count: int, family: Family
+) -> Tensor | None:
     """Return a basis of directions that change the model, (q, q − g).
 
     Factors of W can be turned, L Kᵀ = (LA)(KA⁻ᵀ)ᵀ for any A, and what all classes share cancels.
     """
-    turns = common_directions(_order(module, names), module.n_outputs, count)
+    turns = common_directions(_order(module, names), module.n_outputs, count, family)
     state = {name: tensor.detach() for name, tensor in module.query_key.named_parameters()}
     places = dict(zip([(n[0], n[1]) for n in names], _places(names), strict=True))
     for name, r, *_ in names:
@@ -252,9 +255,9 @@ def _identified(module: DiagonalAttention, names: list[tuple], count: int) -> Te
     return torch.linalg.qr(torch.stack(turns, dim=1), mode="complete").Q[:, len(turns) :]
 
 
-def common_directions(order: Tensor, n_outputs: int, count: int) -> list[Tensor]:
+def common_directions(order: Tensor, n_outputs: int, count: int, family: Family) -> list[Tensor]:
     """Return changes of (V, b, γ) that all outputs share, which a softmax does not see."""
-    if n_outputs == 1:
+    if not family.has_several_outputs:
         return []
     found = []
     for same in order.reshape(n_outputs, -1).T:
@@ -281,7 +284,7 @@ Losses = Callable[[At], Tensor]
 
 @torch.no_grad()
 def _at(module: DiagonalAttention, samples: Samples, log_phi: Tensor) -> At:
-    scores, effects = module.rows(samples.values, samples.offsets)
+    scores, effects = module.rows(samples.values, samples.offsets, samples.log_prior)
     shared = module.shared(samples.offsets, samples.covariates, samples.offset)
     return At(scores, effects, shared, log_phi.expand(samples.n_samples))
 

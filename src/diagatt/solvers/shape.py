@@ -105,7 +105,7 @@ def _chosen_rows(
     for slices in module.blocks(part.offsets):
         b = part.block(*slices)
         terms, z, places = module.joint_density(
-            b.y, b.values, b.offsets, b.covariates, phi, b.offset
+            b.y, b.values, b.offsets, b.covariates, phi, b.offset, log_prior=b.log_prior
         )
         evidence = segment_logsumexp(terms, places)
         responsible = (terms - spread(evidence, places)).exp()

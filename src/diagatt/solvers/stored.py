@@ -135,6 +135,11 @@ class StoredProblem:
         taken = TAKEN_SHARE * self.store.memory * 2**20
         return max(1, int(taken / self.store.memory_per_sample))
 
+    @cached_property
+    def smallest_row_weight(self) -> float:
+        """The smallest weight of a row; 1 where rows have none."""
+        return self.store.smallest_row_weight()
+
     @property
     def in_memory(self) -> None:
         """None: the samples are on disk."""
@@ -241,7 +246,9 @@ class StoredProblem:
         w: Any = np.ones(n) if part.weights is None else part.weights
         Z: Any = np.empty((n, 0)) if part.covariates is None else part.covariates
         y, w, Z = (torch.as_tensor(np.array(a)).to(self.device, self.dtype) for a in (y, w, Z))
-        samples = Samples(self.family, values, offsets, y, w, Z, self.n_outputs)
+        prior: Any = part.X.log_prior
+        prior = None if prior is None else torch.as_tensor(prior).to(self.device, self.dtype)
+        samples = Samples(self.family, values, offsets, y, w, Z, self.n_outputs, log_prior=prior)
         for change in self.changes:
             samples = change(samples)
         if self.chosen is None or part.shard < 0:
@@ -317,6 +324,7 @@ def _merged(own: Samples, mine: Tensor, group: Group) -> Samples:
 
     lengths = everyone(own.offsets.diff(), mine)
     offsets = offsets_from(lengths)
+    prior = None if own.log_prior is None else everyone(own.log_prior, spread(mine, offsets))
     return replace(
         own,
         values=everyone(own.values, spread(mine, offsets)),
@@ -324,4 +332,5 @@ def _merged(own: Samples, mine: Tensor, group: Group) -> Samples:
         y=everyone(own.y, mine),
         weights=everyone(own.weights, mine),
         covariates=everyone(own.covariates, mine),
+        log_prior=prior,
     )

@@ -21,8 +21,10 @@ from diagatt.names import checked
 from diagatt.stores.checks import checked_column, checked_covariates, checked_rows
 from diagatt.stores.shard import (
     COVARIATES,
-    IDS,
     RESPONSE,
+    ROW_IDS,
+    ROW_WEIGHT,
+    SAMPLE_IDS,
     WEIGHT,
     Layout,
     Shard,
@@ -30,7 +32,8 @@ from diagatt.stores.shard import (
     StoreError,
 )
 
-FORMAT = 2  # 1 had neither names nor ids nor float16; what has none of them is still written so
+# 1 had neither names nor ids nor float16, 2 no weights of rows; what has none is still written so.
+FORMAT = 3
 MANIFEST = "store.json"
 
 
@@ -96,8 +99,11 @@ def read_manifest(folder: Path) -> Manifest:
 
 def _format(layout: Layout) -> int:
     """Return the oldest format that can hold what the layout says."""
+    if ROW_WEIGHT in layout.columns:
+        return 3
     named = layout.feature_names is not None or layout.covariate_names is not None
-    return 2 if named or layout.dtype == "float16" or IDS.keys() & layout.columns.keys() else 1
+    ids = {SAMPLE_IDS, ROW_IDS} & layout.columns.keys()
+    return 2 if named or layout.dtype == "float16" or ids else 1
 
 
 def _layout(document: dict[str, Any]) -> Layout:

@@ -21,11 +21,13 @@ from diagatt.names import checked
 from diagatt.ragged import RaggedRows
 
 TYPES = {"float64": pa.float64(), "int64": pa.int64(), "bool": pa.bool_(), "string": pa.string()}
-TYPES["strings"] = pa.list_(pa.field("item", pa.string(), nullable=False))  # ids of rows alone
+# Of rows alone: ids, and weights.
+TYPES["strings"] = pa.list_(pa.field("item", pa.string(), nullable=False))
+TYPES["floats"] = pa.list_(pa.field("item", pa.float64(), nullable=False))
 ROWS, RESPONSE, WEIGHT, COVARIATES = "rows", "y", "weight", "covariates"
-SAMPLE_IDS, ROW_IDS = "sample_ids", "row_ids"
-IDS = {SAMPLE_IDS: "string", ROW_IDS: "strings"}
-STANDARD = (ROWS, RESPONSE, WEIGHT, COVARIATES, *IDS)  # all other columns are payload
+SAMPLE_IDS, ROW_IDS, ROW_WEIGHT = "sample_ids", "row_ids", "row_weight"
+CARRIED = {SAMPLE_IDS: "string", ROW_IDS: "strings", ROW_WEIGHT: "floats"}  # by `RaggedRows`
+STANDARD = (ROWS, RESPONSE, WEIGHT, COVARIATES, *CARRIED)  # all other columns are payload
 _LISTS = "fixed_size_list"
 _FLOATS = {pa.float16(): "float16", pa.float32(): "float32", pa.float64(): "float64"}
 _NAMES = ("feature_names", "covariate_names")  # keys of the schema's metadata
@@ -122,8 +124,8 @@ class Layout:
                     raise StoreError(f"its column {name!r} is {found}, not {_LISTS}<double, q>")
                 found, width = found.value_type, found.list_size
             kind = next((kind for kind, arrow in TYPES.items() if arrow == found), None)
-            expected = "float64" if name in (WEIGHT, COVARIATES) else IDS.get(name)
-            wrong = kind != expected if expected else kind == "strings"
+            expected = "float64" if name in (WEIGHT, COVARIATES) else CARRIED.get(name)
+            wrong = kind != expected if expected else kind in ("strings", "floats")
             if kind is None or wrong:
                 raise StoreError(f"its column {name!r} has type {found}, which no store holds")
             columns[name] = kind
@@ -200,7 +202,14 @@ class Shard:
         schema = self.batch.schema
         row_ids = self.batch.column(ROW_IDS).flatten() if ROW_IDS in schema.names else None
         names, ids = _names(schema, _NAMES[0]), self.column(SAMPLE_IDS)
-        return RaggedRows(values.reshape(-1, width), self.offsets(), names, ids, row_ids)
+        given = (names, ids, row_ids, self.row_weight())
+        return RaggedRows(values.reshape(-1, width), self.offsets(), *given)
+
+    def row_weight(self) -> np.ndarray | None:
+        """Return the weights of all rows, (n_rows,), or None if they have none."""
+        if ROW_WEIGHT not in self.batch.schema.names:
+            return None
+        return self.batch.column(ROW_WEIGHT).flatten().to_numpy(zero_copy_only=True)
 
     def column(self, name: str) -> np.ndarray | None:
         """Return one value (or one vector of covariates) per sample, or None if there are none."""

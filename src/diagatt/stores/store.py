@@ -22,6 +22,7 @@ from diagatt.stores.shard import (
     COVARIATES,
     RESPONSE,
     ROW_IDS,
+    ROW_WEIGHT,
     SAMPLE_IDS,
     STANDARD,
     WEIGHT,
@@ -304,6 +305,19 @@ class RowStore:
         found = self._column(SAMPLE_IDS)
         return None if found is None else found.astype(object)
 
+    @property
+    def has_row_weights(self) -> bool:
+        """Whether rows have weights."""
+        return ROW_WEIGHT in self._manifest.layout.columns
+
+    def smallest_row_weight(self) -> float:
+        """Return the smallest weight of a row, 1 if rows have none; other columns are not read."""
+        if not self.has_row_weights:
+            return 1.0
+        shards = (self._shard(k, rows=False) for k in range(len(self.shards)))
+        found = (shard.row_weight() for shard in shards)
+        return min(float(weights.min()) for weights in found if weights is not None)
+
     def lengths(self) -> np.ndarray:
         """Return the number of rows of every sample, read without the rows."""
         return np.concatenate([self._lengths(k) for k in range(len(self.shards))])
@@ -321,6 +335,7 @@ class RowStore:
         values = np.empty((offsets[-1], self.n_features), self.dtype)
         named = ROW_IDS in self._manifest.layout.columns
         row_ids = np.empty(offsets[-1], object) if named else None
+        weight = np.empty(offsets[-1]) if self.has_row_weights else None
         pieces: dict[str, list[np.ndarray]] = {}
         for k, own in places.items():
             part = self.part(k)
@@ -329,13 +344,15 @@ class RowStore:
             values[whither] = part.X.values[rows]
             if row_ids is not None and part.X.row_ids is not None:
                 row_ids[whither] = part.X.row_ids[rows]
+            if weight is not None and part.X.row_weight is not None:
+                weight[whither] = part.X.row_weight[rows]
             for name, column in _columns(part).items():
                 pieces.setdefault(name, []).append(column[local[own]])
         order = np.argsort(np.concatenate(list(places.values())))  # from by shard to as asked
         columns = {name: np.concatenate(found)[order] for name, found in pieces.items()}
         y, weights, Z = (columns.pop(name, None) for name in (RESPONSE, WEIGHT, COVARIATES))
         ids = columns.pop(SAMPLE_IDS, None)
-        X = RaggedRows(values, offsets, self.feature_names, ids, row_ids)
+        X = RaggedRows(values, offsets, self.feature_names, ids, row_ids, weight)
         return StoredPart(-1, 0, X, y, weights, Z, columns, self.covariate_names)
 
     def to_rows(self) -> RaggedRows:

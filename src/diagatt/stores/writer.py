@@ -20,10 +20,11 @@ from diagatt.ragged import RaggedRows
 from diagatt.stores.checks import check_payload, checked_column, checked_covariates, checked_rows
 from diagatt.stores.manifest import MANIFEST, Manifest, measure, read_manifest
 from diagatt.stores.shard import (
+    CARRIED,
     COVARIATES,
-    IDS,
     RESPONSE,
     ROW_IDS,
+    ROW_WEIGHT,
     SAMPLE_IDS,
     WEIGHT,
     Layout,
@@ -139,7 +140,7 @@ class RowStoreWriter:
         Parameters
         ----------
         rows : RaggedRows, or anything that packs into it
-            Names of features and ids of samples and rows are kept.
+            Names of features, ids of samples and rows, and weights of rows are kept.
         y, weights : array-like of shape (n,), optional
         covariates : array or frame of shape (n, q), optional
         **payload : array-likes of shape (n,)
@@ -253,13 +254,15 @@ class _Buffer:
 
 def _sample_bytes(layout: Layout, lengths: np.ndarray, columns: Mapping[str, Any]) -> np.ndarray:
     """Return the bytes that each sample takes in a shard."""
-    fixed = sum(8 for kind in layout.columns.values() if not kind.startswith("string"))
+    fixed = sum(8 for kind in layout.columns.values() if kind in ("float64", "int64", "bool"))
     sizes = lengths * layout.row_bytes + 8 + fixed + 8 * layout.n_covariates
     for name, kind in layout.columns.items():
         if kind == "string":
             sizes += 4 + np.fromiter(map(len, map(str.encode, columns[name])), np.int64)
         elif kind == "strings":
             sizes += 4 + np.array([sum(4 + len(i.encode()) for i in ids) for ids in columns[name]])
+        elif kind == "floats":
+            sizes += 4 + 8 * lengths
     return sizes
 
 
@@ -270,7 +273,7 @@ def _checked_block(
 
     The first of them is the store's sample `first`.
     """
-    ids = _ids(rows)
+    ids = _carried(rows)
     kinds: dict[str, str] = {}
     width = None
     if layout is not None:
@@ -288,7 +291,7 @@ def _checked_block(
             kind = "float64" if name == WEIGHT else kinds.get(name)
             columns[name], kinds[name] = checked_column(name, values, len(rows), first, kind)
     for name, values in ids.items():
-        columns[name], kinds[name] = values, IDS[name]
+        columns[name], kinds[name] = values, CARRIED[name]
     if layout is None:
         names = rows.feature_names, named
         return Layout(rows.n_features, str(dtype), kinds, width or 0, *names), columns
@@ -300,14 +303,17 @@ def _checked_block(
     return layout, columns
 
 
-def _ids(rows: RaggedRows) -> dict[str, list]:
-    """Return the ids that rows come with: one per sample, and a list per sample."""
+def _carried(rows: RaggedRows) -> dict[str, list]:
+    """Return the ids and weights that rows come with: one per sample, or a list per sample."""
     found: dict[str, list] = {}
     if rows.sample_ids is not None:
         found[SAMPLE_IDS] = rows.sample_ids.tolist()
     if rows.row_ids is not None:
         every, cuts = rows.row_ids.tolist(), rows.offsets.tolist()
         found[ROW_IDS] = [every[a:b] for a, b in pairwise(cuts)]
+    if rows.row_weight is not None:
+        weights, cuts = rows.row_weight.tolist(), rows.offsets.tolist()
+        found[ROW_WEIGHT] = [weights[a:b] for a, b in pairwise(cuts)]
     return found
 
 

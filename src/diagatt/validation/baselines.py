@@ -52,9 +52,10 @@ def bag_statistics(X: RaggedRows, statistics: tuple[str, ...] = STATISTICS) -> n
     >>> bag_statistics(RaggedRows.from_samples([[[1.0], [3.0]]]))
     array([[2., 1., 3., 1.]])
     """
-    starts, lengths = X.offsets[:-1], X.lengths[:, None]
-    mean = np.add.reduceat(X.values, starts) / lengths
-    square = np.add.reduceat(X.values**2, starts) / lengths
+    starts, weights = X.offsets[:-1], np.ones(X.n_rows) if X.row_weight is None else X.row_weight
+    total = np.add.reduceat(weights, starts)[:, None]
+    mean = np.add.reduceat(weights[:, None] * X.values, starts) / total
+    square = np.add.reduceat(weights[:, None] * X.values**2, starts) / total
     found = {
         "mean": mean,
         "min": np.minimum.reduceat(X.values, starts),
@@ -76,11 +77,12 @@ def mean_pooling(train: Part, test: Part, task: Task, seed: int) -> np.ndarray:
     spread = None if train.covariates is None else _mean_and_scale(train.covariates)
 
     def standardized(part: Part) -> RaggedRows:
-        values = (part.rows.values - mean) / scale
+        rows = part.rows if part.rows.row_weight is None else _mean_rows(part.rows)
+        values = (rows.values - mean) / scale
         if part.covariates is not None and spread is not None:
             Z = (part.covariates - spread[0]) / spread[1]  # the same in all rows of a sample
-            values = np.hstack([values, np.repeat(Z, part.rows.lengths, axis=0)])
-        return RaggedRows(values, part.rows.offsets)
+            values = np.hstack([values, np.repeat(Z, rows.lengths, axis=0)])
+        return RaggedRows(values, rows.offsets)
 
     model.fit(standardized(train), train.y)
     return task.probabilities(model, standardized(test))
@@ -98,6 +100,11 @@ def trees(train: Part, test: Part, task: Task, seed: int) -> np.ndarray:
         return own if part.covariates is None else np.hstack([own, part.covariates])
 
     return task.probabilities(model.fit(features(train), train.y), features(test))
+
+
+def _mean_rows(X: RaggedRows) -> RaggedRows:
+    """Return samples of one row, the mean of theirs, in which rows count by their weights."""
+    return RaggedRows.from_rows(bag_statistics(X, ("mean",)))
 
 
 def _mean_and_scale(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

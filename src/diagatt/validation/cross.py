@@ -57,7 +57,7 @@ class Validation:
             if self.task.classes is None:
                 values = number_scores(y, prediction, self.task.family)
             else:
-                values = class_scores(y, prediction)
+                values = class_scores(y, prediction, self.task.family == "ordinal")
             for name, value in values.items():
                 found.setdefault(name, {})[k] = value
         return {name: found[name] for name in NAMES if name in found}

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 __all__ = ["figures", "methods_paragraph", "scores_table", "shown_interval"]
 
-BOUNDS = {"auc": (0, 1), "accuracy": (0, 1), "balanced_accuracy": (0, 1), "r2": (-np.inf, 1)}
+BOUNDS = {
+    **dict.fromkeys(("auc", "accuracy", "balanced_accuracy"), (0, 1)),
+    "kappa": (-1, 1),
+    "r2": (-np.inf, 1),
+}
 _REGRESSION = {"gaussian": "ridge", "auto": "ridge", "poisson": "Poisson", "gamma": "gamma"}
 
 

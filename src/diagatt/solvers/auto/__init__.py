@@ -14,9 +14,8 @@ from diagatt.attention.blend import Blend
 from diagatt.parameters import Rule, count, one_of, optional
 from diagatt.progress import progress_bar
 from diagatt.rowmaps import MOST_DIMENSIONS, distinct_maps
-from diagatt.segments import spread
 from diagatt.solvers.auto.combine import Verdict, judge
-from diagatt.solvers.auto.contest import Contest, Entry
+from diagatt.solvers.auto.contest import Contest, Entry, row_weights
 from diagatt.solvers.auto.contestants import (
     SAMPLE_FEATURES,
     Contestant,
@@ -180,10 +179,15 @@ class Auto(Solver):
             contest.enter(Contestant("given", solver=solver) for solver in self.contestants)
             return
         if not model.is_plain:
-            contest.enter(solver_contestants(model, family))
+            allowed = (
+                contestant
+                for contestant in solver_contestants(model, family)
+                if contestant.as_solver().refuse(contest.samples, model) is None
+            )
+            contest.enter(allowed)
             return
         part = contest.samples
-        maps = distinct_maps(part.values, spread(part.weights, part.offsets))
+        maps = distinct_maps(part.values, row_weights(part))
         contest.enter(c for rows in maps for c in uniform_contestants(rows))
         extra = _helpful_features(contest)
         width = score_width(min(part.n_features, MOST_DIMENSIONS))
@@ -193,7 +197,9 @@ class Auto(Solver):
         attending = [c for rows in maps for c in attention_contestants(rows, family, (), coarse)]
         if part.n_features > MOST_DIMENSIONS:
             attending += wide_contestants(family)
-        contest.enter([*attending, likelihood_contestant(family)])
+        latent = likelihood_contestant(family)
+        serves = latent.as_solver().refuse(part, model) is None
+        contest.enter([*attending, *([latent] if serves else [])])
         if extra is not None and not contest.is_clear(contest.leader(contest.entries), extra):
             beside = (extra.contestant.rows, family, extra.contestant.features, coarse)
             contest.enter(attention_contestants(*beside))
@@ -214,8 +220,8 @@ def _helpful_features(contest: Contest) -> Entry | None:
     """Let features of whole samples compete on the best maps; return who gains clearly by them."""
     plain = contest.leader(contest.entries)
     affine = contest.leader([e for e in contest.entries if e.contestant.is_affine])
-    lengths = contest.samples.offsets.diff()
-    sizes_vary = bool((lengths != lengths[0]).any())
+    sizes = contest.samples.row_mass
+    sizes_vary = bool((sizes != sizes[0]).any())
     tried = [
         contestant
         for rows in dict.fromkeys([plain.contestant.rows, affine.contestant.rows])

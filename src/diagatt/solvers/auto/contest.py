@@ -82,7 +82,7 @@ class Prepared:
     def apply(self, samples: Samples) -> Samples:
         """Return other samples as the same maps make them."""
         values = self.rows(samples.values)
-        beside = self.features(values, samples.offsets)
+        beside = self.features(values, samples.offsets, samples.log_prior)
         covariates = torch.cat([samples.covariates, beside], dim=1)
         return replace(samples, values=values, covariates=covariates)
 
@@ -97,7 +97,7 @@ class Preparation:
 
     def _mapped(self, name: str) -> tuple[RowMap, Samples]:
         if name not in self._maps:
-            weights = spread(self.samples.weights, self.samples.offsets)
+            weights = row_weights(self.samples)
             rows = ROW_MAPS[name].fitted_to(self.samples.values, weights)
             mapped = replace(self.samples, values=rows(self.samples.values))
             self._maps[name] = rows, mapped.to(self._dtype)  # digits are dropped after the map
@@ -108,10 +108,10 @@ class Preparation:
         key = (contestant.rows, contestant.features)
         if key not in self._prepared:
             rows, samples = self._mapped(contestant.rows)
-            given = (samples.values, samples.offsets)
-            features = SampleFeatures.fitted_to(contestant.features, *given, samples.weights)
+            given, prior = (samples.values, samples.offsets), samples.log_prior
+            features = SampleFeatures.fitted_to(contestant.features, *given, samples.weights, prior)
             if contestant.features:
-                beside = torch.cat([samples.covariates, features(*given)], dim=1)
+                beside = torch.cat([samples.covariates, features(*given, prior)], dim=1)
                 samples = replace(samples, covariates=beside)
             self._prepared[key] = Prepared(rows, features, samples)
         return self._prepared[key]
@@ -215,12 +215,14 @@ class Contest:
             entry.fits[fold] = fitted
             with torch.no_grad():
                 given = (part.values, part.offsets, part.covariates)
-                z = fitted.module(*given, part.offset)
+                z = fitted.module(*given, part.offset, log_prior=part.log_prior)
                 entry.z[held_out[fold]] = part.family.widened(z).to(entry.z)
                 entry.has_density = fitted.module.readout == "mixture"
                 if entry.has_density:
                     phi = fitted.dispersion or 1.0
-                    density = fitted.module.log_density(part.y, *given, phi, part.offset)
+                    density = fitted.module.log_density(
+                        part.y, *given, phi, part.offset, log_prior=part.log_prior
+                    )
                     entry.log_score[held_out[fold]] = density.to(entry.log_score)
 
     def _score(self, entries: Sequence[Entry], seen: Tensor) -> None:
@@ -286,6 +288,12 @@ class Contest:
         """Return whether one entry's log score is clearly higher than another's."""
         gain, error = self.gap(better, worse)
         return gain > CLEAR_GAIN * error
+
+
+def row_weights(samples: Samples) -> Tensor:
+    """Return what each row counts when rows are summed up: the weights of sample and row, (N,)."""
+    weights = spread(samples.weights, samples.offsets)
+    return weights if samples.log_prior is None else weights * samples.log_prior.exp()
 
 
 def batch_key(contestant: Contestant) -> tuple:

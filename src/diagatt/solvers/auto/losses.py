@@ -74,6 +74,8 @@ class Parts:
         """Return the attention of rows, and x·v."""
         scores, effects = self.layout.shared.forms(self.scores, self.value)
         sample, offsets = self.layout.shared.sample, self.layout.samples.offsets
+        if self.layout.samples.log_prior is not None:
+            scores = scores + self.layout.samples.log_prior[:, None]
         weights = torch.exp((scores - segment_max(scores, offsets)[sample]).clamp(min=-80.0))
         kappa = weights / segment_sum(weights, offsets)[sample]
         return kappa, effects.reshape(*scores.shape, self.layout.samples.n_outputs)
@@ -186,10 +188,11 @@ def _mixture_slopes(
     responsible = (joint - evidence[sample]).exp()
     rows_weights = weights[sample]
     of_rows = (rows_weights * responsible * precision)[:, :, None] * slopes
-    # A density of scale φ has −½ log φ in its logarithm; constants are left out.
-    total = (weights * (0.5 * log_phi - evidence)).sum(dim=0)
+    # A density of scale φ has −½ log φ in its logarithm, once per outcome; constants are left out.
+    half = 0.5 * layout.samples.family.n_outcomes
+    total = (weights * (half * log_phi - evidence)).sum(dim=0)
     misfit = (rows_weights * responsible * precision * losses).sum(dim=0)
-    of_log_phi = 0.5 * weights.sum(dim=0) - misfit
+    of_log_phi = half * weights.sum(dim=0) - misfit
     floor = log_phi <= math.log(LEAST_DISPERSION)
     return _Slopes(
         total,

@@ -158,7 +158,7 @@ class ManyFits:
         """Return the intercepts of fits to the weighted mean response alone, (M, K)."""
         family, K = self.samples.family, self.samples.n_outputs
         y, w = self.samples.y.double(), self.weights.double()
-        if K > 1:
+        if K > 1 and family.n_outcomes == 1:
             return w.new_zeros(w.shape[1], K)
         return family.null_predictor(y, w)
 

@@ -146,7 +146,7 @@ def _of_original_rows(log_likelihood: float, affine: AffineMap, problem: Problem
         return None
 
     def weighted_rows(part: Samples) -> list[Tensor]:
-        return [(part.weights.double() * part.offsets.diff()).sum()]
+        return [(part.weights.double() * part.row_mass).sum()]
 
     (count,) = problem.total(weighted_rows)
     return log_likelihood + float(count * torch.linalg.slogdet(affine.matrix).logabsdet)

@@ -59,8 +59,11 @@ def _scores(contest: Contest, z: Tensor) -> dict[str, float]:
         return {name: concordance(event, y, risk_of(family, z)[:, 0].cpu().numpy())}
     mean = family.inverse_link(z.double()).cpu().numpy()
     if name == "r2":
-        return {name: float(r2_score(y, mean[:, 0], sample_weight=w)) if len(y) > 1 else math.nan}
+        own = mean if family.n_outcomes > 1 else mean[:, 0]  # of several outcomes, their average
+        return {name: float(r2_score(y, own, sample_weight=w)) if len(y) > 1 else math.nan}
     if name == "accuracy":
         return {name: float(accuracy_score(y, mean.argmax(axis=1), sample_weight=w))}
-    both = len(np.unique(y)) == 2
-    return {name: float(roc_auc_score(y, mean[:, 0], sample_weight=w)) if both else math.nan}
+    labels = y.reshape(len(y), -1)
+    if not all(len(np.unique(label)) == 2 for label in labels.T):
+        return {name: math.nan}
+    return {name: float(roc_auc_score(labels, mean, sample_weight=w))}

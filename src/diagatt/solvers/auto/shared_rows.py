@@ -26,7 +26,7 @@ class SharedRows:
     @cached_property
     def mean_rows(self) -> Tensor:  # (n, d)
         """Return the mean row of every sample."""
-        return segment_mean(self.samples.values, self.samples.offsets)
+        return segment_mean(self.samples.values, self.samples.offsets, self.samples.log_prior)
 
     @cached_property
     def monomials(self) -> Tensor:  # (N, Q)

@@ -22,8 +22,8 @@ class ResponseUnits:
     @classmethod
     def of(cls, problem: Problem) -> ResponseUnits:
         """Return mean and spread of a gaussian response; other families have no units."""
-        if not problem.family.has_identity_link:
-            return cls()
+        if not problem.family.has_identity_link or problem.family.n_outcomes > 1:
+            return cls()  # several outcomes come with unit variances
         weighted = problem.total(lambda part: [(part.weights.double() * part.y.double()).sum()], 0)
         return cls(float(weighted[0]) / problem.total_weight, problem.scale**0.5)
 

@@ -48,7 +48,8 @@ def _matching_order(
         return list(range(R))
 
     def overlaps(part: Samples) -> list[torch.Tensor]:
-        ours, theirs = (map_blocks(m.attention, part.values, part.offsets) for m in (module, first))
+        rows, prior = (part.values, part.offsets), part.log_prior
+        ours, theirs = (map_blocks(m.attention, *rows, log_prior=prior) for m in (module, first))
         return [theirs.T @ ours]  # (R, R)
 
     (overlap,) = problem.total(overlaps)

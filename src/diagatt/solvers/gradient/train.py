@@ -119,7 +119,8 @@ def fit_values(
         return
 
     def features(part: Samples) -> Tensor:  # (n, P + 1 + q)
-        pooled = in_blocks(module, part.values, part.offsets, module.features)
+        given = (part.values, part.offsets, module.features, part.log_prior)
+        pooled = in_blocks(module, *given)
         return torch.cat([pooled, pooled.new_ones(len(pooled), 1), part.covariates], dim=1)
 
     K = problem.n_outputs
@@ -137,7 +138,7 @@ def start_at_pooled(module: AttentionModule, problem: Problem, ridge: float, n_h
         return
 
     def features(part: Samples) -> Tensor:  # (n, d + 1 + q)
-        pooled = map_blocks(segment_mean, part.values, part.offsets)
+        pooled = map_blocks(segment_mean, part.values, part.offsets, log_prior=part.log_prior)
         return torch.cat([pooled, pooled.new_ones(len(pooled), 1), part.covariates], dim=1)
 
     penalty = torch.zeros(d + 1 + problem.n_covariates, dtype=torch.float64, device=problem.device)
@@ -157,11 +158,22 @@ def _set_effects(module: AttentionModule, beta: Tensor) -> None:
 
 @torch.no_grad()
 def in_blocks(
-    module: AttentionModule, values: Tensor, offsets: Tensor, function: Callable[..., Tensor]
+    module: AttentionModule,
+    values: Tensor,
+    offsets: Tensor,
+    function: Callable[..., Tensor],
+    log_prior: Tensor | None = None,
 ) -> Tensor:
-    """Return a function of samples, ``function(values, offsets)``, in the memory of one block."""
+    """Return a function of samples, ``function(values, offsets)``, in the memory of one block.
+
+    It is given `log_prior`, (N,), as well if there is one.
+    """
     parts = [
-        function(values[rows], offsets[samples.start : samples.stop + 1] - rows.start)
+        function(
+            values[rows],
+            offsets[samples.start : samples.stop + 1] - rows.start,
+            *(() if log_prior is None else (log_prior[rows],)),
+        )
         for samples, rows in module.blocks(offsets)
     ]
     return torch.cat(parts)
@@ -170,7 +182,9 @@ def in_blocks(
 def predictor(module: AttentionModule, block: Samples) -> Tensor:
     """Return linear predictors of samples that go through the module together, (n, K)."""
     given = (block.values, block.offsets, block.covariates)
-    # A module of the user's own need not know of offsets unless there are some.
+    # A module of the user's own need not know of offsets and weights of rows unless there are some.
+    if block.log_prior is not None:
+        return module(*given, block.offset, log_prior=block.log_prior)
     return module(*given) if block.offset is None else module(*given, block.offset)
 
 

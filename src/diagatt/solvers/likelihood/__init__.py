@@ -85,6 +85,22 @@ class Likelihood(Solver):
         self.max_iterations = max_iterations
         self.tolerance = tolerance
 
+    def refuse(self, problem: Problem, model: Model) -> str | None:
+        """Say which outcomes and which weights of rows are for other solvers."""
+        if problem.family.n_outcomes > 1 and problem.family.curvature_bound is None:
+            return (
+                f"the likelihood solver fits several outcomes of the gaussian and the bernoulli "
+                f"family, not of {problem.family.name!r}: use solver='mixture', 'gradient' or "
+                "'auto'."
+            )
+        if problem.smallest_row_weight < 1:
+            return (
+                "the likelihood solver takes row weights as counts of rows, and one is "
+                f"{problem.smallest_row_weight:.3g}: multiply all of them by one number, so that "
+                "none is below 1, or use another solver."
+            )
+        return None
+
     def fit(
         self,
         problem: Problem,

@@ -176,7 +176,7 @@ class EM:
         phi = response.phi
         if family.is_quadratic:  # the loss after the step is known exactly
             gain = (expected.gradient * change).sum() + 0.5 * (change * (H @ change)).sum()
-            phi = 2 * (expected.loss + float(gain)) / self.weight
+            phi = 2 * (expected.loss + float(gain)) / (self.weight * family.n_outcomes)
         elif family.has_dispersion:
             phi = expected.dispersion / self.weight
         phi = max(phi, self.least_phi)

@@ -44,11 +44,13 @@ def latent_errors(
     blocks += _response_blocks(samples, R, K)
     pieces, _ = pieces_of(_losses(samples, distinct), _at(latent, samples), blocks, samples)
     background = blocks[R].columns  # −(T − E_0 T)
+    if samples.log_prior is not None:
+        background = samples.log_prior.exp()[:, None] * background
     pieces.scores[:, R * q : (R + 1) * q] += samples.weights[:, None] * segment_sum(
         background, samples.offsets
     )
     total = float(samples.weights.sum())
-    of_rows = float((samples.weights * samples.offsets.diff()).sum())
+    of_rows = float((samples.weights * samples.row_mass).sum())
     for k in range(R + 1):
         own = slice(k * q, (k + 1) * q)
         times = total if k < R else of_rows - R * total
@@ -59,7 +61,7 @@ def latent_errors(
     slope[values] = ridge / phi * latent.response.value.permute(0, 2, 1).flatten().to(slope)
     curvature[values, values] = ridge / phi
     wanted = _order(R, d, K, samples.n_covariates) + (R + 1) * q
-    common = common_directions(wanted, K, count)
+    common = common_directions(wanted, K, count, samples.family)
     basis = None
     if common:
         basis = torch.linalg.qr(torch.stack(common, dim=1), mode="complete").Q[:, len(common) :]
@@ -145,6 +147,8 @@ def _at(latent: LatentRows, samples: Samples) -> At:
     context = samples.values.new_ones(samples.n_samples, T.shape[2])
     scores = torch.einsum("nd,rde,ne->nr", samples.values, W, samples.values)
     scores = scores + samples.values @ T.sum(dim=2).T
+    if samples.log_prior is not None:
+        scores = scores + samples.log_prior[:, None]
     scores = scores + spread(latent.rows.score_constants(context), samples.offsets)
     effects = torch.einsum("nd,rdk->nrk", samples.values, latent.response.value)
     F = torch.cat([samples.weights.new_ones(samples.n_samples, 1), samples.covariates], dim=1)

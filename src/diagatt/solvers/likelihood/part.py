@@ -60,6 +60,7 @@ class PartExpectation:
         longest = max(rows.stop - rows.start for _, rows in self.blocks)
         self.buffer = problem.values.new_empty(max(longest, 1), problem.n_features)
         self.bounded = problem.family.prefers_bound
+        self._mass = problem.row_mass  # (n,)
 
     def context_moments(self) -> Tensor:
         """Return Σ w c̃ c̃ᵀ, (q, q)."""
@@ -76,6 +77,8 @@ class PartExpectation:
             weight = spread(problem.weights[samples, None], offsets)
             if log_free is not None:
                 weight = weight * log_free[rows, None].exp()
+            if problem.log_prior is not None:
+                weight = weight * problem.log_prior[rows, None].exp()
             scaled = torch.mul(x, weight, out=self.buffer[: len(x)])
             xx += x.T @ scaled
             pooled.append(segment_sum(scaled, offsets).double())
@@ -129,6 +132,8 @@ class PartExpectation:
             offsets = self._offsets(samples, block)
             x = problem.values[block]
             scores = self._scores(x, W, pull[samples], offsets)  # (B, R)
+            if problem.log_prior is not None:
+                scores += problem.log_prior[block, None]
             if R == 1:
                 log_free = None if problem.log_free is None else problem.log_free[block]
                 r = self._single(samples, x, scores[:, 0], offsets, log_free)
@@ -172,7 +177,7 @@ class PartExpectation:
         weight = torch.exp((total - peak[sample]).clamp(min=LEAST_EXPONENT))
         mass = segment_sum(weight[:, None], offsets)[:, 0]
         w = problem.weights[samples]
-        evidence = peak + mass.log() - offsets.diff().to(mass.dtype).log()
+        evidence = peak + mass.log() - self._mass[samples].to(mass.dtype).log()
         sums.log_likelihood += float((w * evidence).sum())
         r = weight / mass[sample]
         # Only rows that carry weight go on: most do not, and as denormal numbers they are slow.
@@ -231,13 +236,13 @@ class PartExpectation:
             z = z + effect.reshape(n, *(-1 if a == k else 1 for a in range(R)), z.shape[-1])
         shape = z.shape[:-1]  # (b, K, …, K)
         z = z.reshape(-1, z.shape[-1])
-        y = problem.y[samples].reshape(n, *(1,) * R).expand(shape).flatten()
+        y = problem.y[samples].repeat_interleave(len(z) // n, dim=0)
         total = joint_log_weights(best, rows, self.distinct)
         if self._supervision:
             total = total + self._log_response(y, z).reshape(shape)
         evidence = torch.logsumexp(total.flatten(1), dim=1)
         w = problem.weights[samples]
-        log_count = self._log_assignments(offsets.diff(), R)
+        log_count = self._log_assignments(self._mass[samples], R)
         sums.log_likelihood += float((w * (evidence - log_count)).sum())
         joint = torch.exp(total - evidence.reshape(n, *(1,) * R))
         joint = threshold(joint, LEAST_WEIGHT, 0.0) * along(w[:, None], 0, R)
@@ -274,9 +279,8 @@ class PartExpectation:
         ]
         return torch.stack(filled, dim=1) / spread(w[:, None], offsets)
 
-    def _log_assignments(self, lengths: Tensor, R: int) -> Tensor:
+    def _log_assignments(self, p: Tensor, R: int) -> Tensor:
         """Return the log count of ways to choose rows, which are equally likely beforehand."""
-        p = lengths.to(torch.float64)
         if not self.distinct:
             return R * p.log()
         return torch.lgamma(p + 1) - torch.lgamma(p - R + 1)

@@ -71,7 +71,10 @@ def _for_next_head(em: EM, part: Samples, model: LatentRows) -> Samples:
     """Return the samples as the next head sees them: which rows are free, what is explained."""
     expected = em.expectation.of_part(part).run(model.rows, model.response, keep=True)
     r = torch.cat(expected.responsibilities)  # (N, 1)
-    free = torch.log1p(-r[:, 0].clamp(max=1 - 1e-6))
+    taken = r[:, 0]
+    if part.log_prior is not None:  # a row of weight w is w rows, of which one is taken
+        taken = taken / part.log_prior.exp()
+    free = torch.log1p(-taken.clamp(max=1 - 1e-6))
     effects = part.values @ model.response.value[0].to(r.dtype)  # (N, K)
     explained = segment_sum(r * effects, part.offsets)
     return replace(
@@ -101,7 +104,8 @@ def _starts(
 def _pooled_response(em: EM, samples: Samples) -> ResponseModel:
     """Fit the GLM of mean rows: the mean of rows carries the active row's effect, up to scale."""
     family, d = samples.family, samples.n_features
-    pooled = map_blocks(segment_mean, samples.values, samples.offsets)
+    prior = samples.log_prior
+    pooled = map_blocks(segment_mean, samples.values, samples.offsets, log_prior=prior)
     features = torch.cat([pooled, em.expectation.of_part(samples).design], dim=1)
     penalty = torch.zeros(features.shape[1], device=features.device)
     penalty[:d] = em.settings.ridge / em.weight

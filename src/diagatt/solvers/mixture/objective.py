@@ -81,9 +81,11 @@ class MixtureModule(AttentionModule):
         offsets: Tensor,
         covariates: Tensor | None = None,
         offset: Tensor | None = None,
+        *,
+        log_prior: Tensor | None = None,
     ) -> Tensor:
         """Return the predictors of the mixture's mean, (n, K)."""
-        return self.attention(values, offsets, covariates, offset)
+        return self.attention(values, offsets, covariates, offset, log_prior=log_prior)
 
     def effects(self) -> list[nn.Parameter]:
         """Return V, b and γ."""
@@ -107,7 +109,7 @@ class MixtureTraining(Training):
         """Return −log Σ κ p(y | z_j, φ), (n,)."""
         assert isinstance(module, MixtureModule)
         given = (block.y, block.values, block.offsets, block.covariates)
-        beside = (module.phi, block.offset, block.log_known)
+        beside = (module.phi, block.offset, block.log_known, block.log_prior)
         return -module.attention.log_density(*given, *beside)
 
     def penalty(self, module: AttentionModule, problem: Problem) -> Tensor:
@@ -151,15 +153,15 @@ def null_dispersion(problem: Problem) -> float:
     family = problem.family
     if not family.has_dispersion:
         return 1.0
-    (total,) = problem.total(lambda part: [(part.weights * part.y).sum()])
-    mean = (total / problem.total_weight)[None, None]  # (1, 1)
+    (total,) = problem.total(lambda part: [part.weights @ part.y.reshape(part.n_samples, -1)])
+    mean = (total / problem.total_weight)[None]  # (1, K)
     z = family.link(mean)
 
     def units(part: Samples) -> list[Tensor]:
-        found = family.unit_dispersion(part.y.double(), z.expand(part.n_samples, 1))
+        found = family.unit_dispersion(part.y.double(), z.expand(part.n_samples, -1))
         return [(part.weights.double() * found).sum()]
 
     phi = float(problem.total(units)[0]) / problem.total_weight
     # A constant y has no variance but what rounding leaves.
-    negligible = 1e-24 * float(mean) ** 2 if family.has_identity_link else 1e-24
+    negligible = 1e-24 * float(mean.square().max()) if family.has_identity_link else 1e-24
     return phi if phi > negligible else 1.0

@@ -84,8 +84,11 @@ def _set_start(
 
 def _moments(samples: Samples) -> tuple[Tensor, Tensor]:
     """Return mean and variance of the rows' features, (d,) each; samples count by their weight."""
-    weights = samples.weights / samples.offsets.diff()  # rows of a sample share its weight
+    # Rows of a sample share its weight.
+    weights = samples.weights / samples.row_mass.to(samples.weights)
     weights = spread(weights, samples.offsets)[:, None].double()
+    if samples.log_prior is not None:
+        weights = weights * samples.log_prior.double().exp()[:, None]
     rows = samples.values.double()
     mean = (weights * rows).sum(dim=0) / weights.sum()
     variance = (weights * (rows - mean).square()).sum(dim=0) / weights.sum()
