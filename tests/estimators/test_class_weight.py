@@ -64,3 +64,8 @@ def test_a_store_has_weights_of_its_own(data, tmp_path):
     store = RowStore.from_rows(tmp_path / "store", data.X, data.y)
     with pytest.raises(ValueError, match="class_weight is for samples in memory"):
         DiagAttClassifier(solver="uniform").fit(store, class_weight="balanced")
+
+
+def test_a_weight_given_to_the_constructor_is_told_where_it_belongs():
+    with pytest.raises(TypeError, match=r"class_weight is about the samples.*write fit\(X, y, class"):
+        DiagAttClassifier(class_weight="balanced")

@@ -118,8 +118,13 @@ class _DiagAtt(TakesCovariates, Calibrated):
         self.encoder = encoder
 
     def __new__(cls, *args: Any, **given: Any) -> Self:
-        """Make an estimator; a parameter that belongs to a solver is told where it went."""
+        """Make an estimator; a parameter of a solver or of `fit` is told where it belongs."""
         for name in given:
+            if name in signature(cls.fit).parameters:
+                raise TypeError(
+                    f"{name} is about the samples, so that it is an argument of fit, not of "
+                    f"{cls.__name__}: write fit(X, y, {name}=…)."
+                )
             owners = [kind.__name__ for kind in SOLVERS.values() if name in kind.rules]
             if owners and name not in cls._get_param_names():
                 raise TypeError(
