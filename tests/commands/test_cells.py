@@ -40,6 +40,8 @@ def folder(tmp_path_factory):
         adata.layers["half"] = values / 2
         adata.write_h5ad(path / "cells.h5ad")
         pd.reset_option("future.infer_string")
+    done = fit(path, "m.safetensors")
+    assert done.exit_code == 0, done.exception
     return path, adata
 
 
@@ -51,8 +53,6 @@ def fit(path, name, *more):
 
 def test_fit_and_predict_name_patients_and_cells(folder):
     path, adata = folder
-    done = fit(path, "m.safetensors")
-    assert done.exit_code == 0, done.exception
     done = run("predict", path / "m.safetensors", path / "cells.h5ad", "-o", path / "p.csv")
     assert done.exit_code == 0, done.exception
     with open(path / "p.csv") as file:
