@@ -169,7 +169,7 @@ class RowMap(nn.Module):
             kept = min(max(MOST_NEEDED, self.most), int((shares < LEAST_KEPT).sum()) + 1)
         scale = _positive(variance[:kept].mean().sqrt())
         self.register_buffer("centre", centre)
-        self.register_buffer("directions", _signed(directions[:, :kept]) / scale)
+        self.register_buffer("directions", (_signed(directions[:, :kept]) / scale).contiguous())
         self.kept_variance = float(shares[kept - 1])
 
     def forward(self, values: Tensor) -> Tensor:

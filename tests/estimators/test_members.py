@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -108,6 +109,16 @@ def test_a_stored_member_is_the_member():
     with torch.no_grad():
         covariates = torch.from_numpy(Z)
         assert torch.equal(again(values, offsets, covariates), member(values, offsets, covariates))
+
+
+def test_members_lie_in_memory_alike_wherever_they_come_from():
+    """Products of matrices that lie by columns differ in their last digits from those by rows."""
+    stored = MODEL.members_[MAPS.index("ranks")]
+    by_columns = {name: np.asfortranarray(array) for name, array in stored.arrays.items()}
+    how = {"score_form": "affine", "coupling": "distinct"}
+    made = replace(stored, arrays=by_columns).member(D, MODEL.to_module().family, **how)
+    assert all(t.is_contiguous() for t in [*made.parameters(), *made.rows.buffers()])
+    assert made.rows.directions.data_ptr() != by_columns["directions"].ctypes.data
 
 
 # ---------------------------------------------------------------------- hostile documents
