@@ -157,7 +157,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         heads, d = len(self.value_), self.value_.shape[-1]
         K = np.size(self.intercept_)
         query, *effects = (
-            torch.tensor(array, dtype=self._dtype)
+            torch.tensor(np.ascontiguousarray(array), dtype=self._dtype)
             for array in (
                 self.query_,
                 self.value_.reshape(heads, K, d).swapaxes(1, 2),

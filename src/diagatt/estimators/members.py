@@ -76,7 +76,7 @@ class StoredMember:
         """Put the member together; `how` says what all attentions of the blend have in common."""
         # Copies lie in memory as torch wants it, whether an array comes from a fit or from a file;
         # otherwise kernels would add up in another order, and the last digits would differ.
-        arrays = {name: torch.tensor(array) for name, array in self.arrays.items()}
+        arrays = {k: torch.tensor(np.ascontiguousarray(a)) for k, a in self.arrays.items()}
         rows = ROW_MAPS[self.rows].of(arrays, n_features)
         features = SampleFeatures(self.features, *(arrays[name] for name in _OF_FEATURES))
         query, *effects = (arrays[name] for name in _OF_ATTENTION)
