@@ -95,7 +95,7 @@ def write_table() -> None:
         "# Ordered classes and several outcomes",
         "",
         f"n = {N}, 6 rows of 4 features, {len(SEEDS)} seeds, scores of {NEW} new samples; written "
-        "by `python -m benchmarks.outcomes`. Differences have 95 % intervals of paired t statistics.",
+        "by `python -m benchmarks.outcomes`. Differences have 95 % intervals (paired t).",
         "",
         "| responses | solver | compared | log score | | difference | rows located | |",
         "|---|---|---|---|---|---|---|---|",
