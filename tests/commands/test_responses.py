@@ -63,8 +63,12 @@ def test_times_are_fitted_predicted_and_evaluated(table):
     assert "Uno's concordance" in said
     assert "integrated Brier" in said
     code, said = run("explain", "m.safetensors", "visits.csv", "-o", "page.html")
-    assert code != 0
-    assert "times to an event, which have no page yet" in said
+    assert code == 0, said
+    with open("page.html", encoding="utf-8") as file:
+        page = file.read()
+    assert "Concordance" in page
+    assert "risk score: larger ones mean earlier events" in page
+    assert "p0 (event at" in page or "p0 (no event by" in page
 
 
 def test_an_exposure_is_kept_with_the_model(table):
@@ -187,3 +191,25 @@ def test_classes_are_balanced(table):
     asked = ["--sample", "patient", "--target", "years", "--drop", "days,died,relapses"]
     said = run("fit", "visits.csv", *asked, "--class-weight", "balanced", "-o", "n.safetensors")[1]
     assert "--class-weight is for classes" in said
+
+
+def test_times_are_cross_validated(table):
+    columns = ["--sample", "patient", "--time", "days", "--event", "died"]
+    asked = [*columns, "--drop", "years,relapses", "--solver", "likelihood", "--folds", "2"]
+    code, said = run("cv", "visits.csv", *asked, "-o", "cv")
+    assert code == 0, said
+    assert "Uno's concordance" in said
+    assert "the difference in concordance is" in " ".join(said.split())
+    with open("cv/predictions.csv") as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == N
+    data = table[0]
+    held_out = {line["sample"]: float(line["diagatt"]) for line in lines if line["fold"] == "1"}
+    inside = [i for i in range(N) if f"p{i}" not in held_out]
+    times = data.y[inside]
+    times["time"] += 0.01
+    model = DiagAttSurvival(solver="likelihood", random_state=0).fit(data.X[inside], times)
+    outside = [int(name[1:]) for name in held_out]
+    np.testing.assert_allclose(list(held_out.values()), model.predict(data.X[outside]), rtol=1e-6)
+    with open("cv/methods.md") as file:
+        assert "ridge Cox regression on mean rows and with 300" in file.read()

@@ -52,6 +52,30 @@ def test_cox_agrees_with_scikit_survival(one_row, ties):
     assert ours.score(X, y) == pytest.approx(theirs.score(X, y), abs=1e-12)
 
 
+def test_errors_of_cox_are_those_of_its_score_residuals():
+    """The sandwich of statsmodels' score residuals, with the correction n/(n − q)."""
+    regression = pytest.importorskip("statsmodels.duration.hazard_regression")
+    rng = np.random.default_rng(1)
+    X, censored = rng.normal(size=(N, 3)), rng.exponential(2, N)
+    times = rng.exponential(np.exp(-X @ [0.5, -0.3, 0.0]))
+    y = make_times(times <= censored, np.minimum(times, censored))
+    model = DiagAttSurvival(ridge=0.0).fit(X, y)
+    theirs = regression.PHReg(y["time"], X, status=y["event"].astype(int)).fit()
+    residuals, inverse = np.nan_to_num(theirs.score_residuals), theirs.cov_params()
+    covariance = inverse @ residuals.T @ residuals @ inverse * N / (N - 3)
+    np.testing.assert_allclose(model.value_se_[:3], np.sqrt(np.diag(covariance)), rtol=1e-6)
+    assert np.isnan(model.value_se_[3])  # the baseline takes the intercept in
+    assert "sandwich over 3 free parameters" in str(model.summary())
+
+
+def test_errors_of_cox_with_attention(data):
+    model = DiagAttSurvival(solver=Gradient(), random_state=0).fit(data.X, data.y)
+    assert (model.value_se_[:3] > 0).all()
+    latent = DiagAttSurvival(solver=Likelihood(), random_state=0).fit(data.X, data.y)
+    assert latent.value_se_ is None
+    assert "where rows are latent" in latent.errors_note_
+
+
 def test_concordance_is_harrell_s(one_row):
     metrics = pytest.importorskip("sksurv.metrics")
     _, y = one_row

@@ -173,3 +173,25 @@ def test_the_likelihood_given_breslow_s_baseline_has_the_partial_likelihood_s_gr
     torch.testing.assert_close(
         (weights * family.curvature(y, z[:, None])[:, 0, 0]).diag(), curvature
     )
+
+
+@pytest.mark.parametrize("entries", [False, True])
+def test_score_residuals_are_derivatives_in_the_weights(entries):
+    """Lin and Wei's residual of a sample is what a change of its weight does to the slope."""
+    entry, stop, event, weights, z = cohort(entries=entries)
+    features = torch.stack([z, z.square()], dim=1)
+
+    def slope(w):
+        return features.T @ RiskSets(entry, stop, event, w, "breslow").gradient(z)
+
+    found = RiskSets(entry, stop, event, weights, "breslow").scores(z, features)
+    h = 1e-6
+    for i in range(len(z)):
+        step = torch.zeros_like(weights)
+        step[i] = h
+        quotient = (slope(weights + step) - slope(weights - step)) / (2 * h)
+        torch.testing.assert_close(found[i], weights[i] * quotient, rtol=1e-6, atol=1e-8)
+    for ties in ("efron", "breslow"):
+        risk = RiskSets(entry, stop, event, weights, ties)
+        total = features.T @ risk.gradient(z)
+        torch.testing.assert_close(risk.scores(z, features).sum(dim=0), total)

@@ -44,6 +44,7 @@ CALLS = {
     "slide": lambda ax: plots.slide([[0, 0], [256, 0]], [0.2, 1.8], 256, ax=ax),
     "survival_by_risk": lambda ax: plots.survival_by_risk(TIMES, [4, 3, 2, 1], n_groups=2, ax=ax),
     "baseline_hazard": lambda ax: plots.baseline_hazard(COX, ax=ax),
+    "hazard_ratios": lambda ax: plots.hazard_ratios(COX, np.eye(COX.n_features_in_), ax=ax),
 }
 
 

@@ -39,3 +39,24 @@ def test_the_baseline_is_the_hazard_of_a_predictor_of_zero(family):
         np.zeros((1, 2)), return_array=True, offset=[-model.intercept_]
     )[0]
     np.testing.assert_allclose(hazard[1:], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("family", ["cox", "weibull"])
+def test_hazard_ratios_are_those_of_survival_functions(family):
+    """Brute force: cumulative hazards of a row alone, over those of the pooled row."""
+    X, y = cohort()
+    model = DiagAttSurvival(family=family, solver="gradient", random_state=0)
+    bags = [X[[i, (i + 1) % 90, (i + 7) % 90]] for i in range(90)]
+    ax = plots.hazard_ratios(model.fit(bags, y), bags[0])
+    kappa = model.attention(bags[:1])[0][:, 0]
+    risk = model.predict([row[None] for row in bags[0]])  # ⟨v, x_j⟩ + b, or its negative
+    scale = 1.0 if family == "cox" else model.shape_[0]
+    expected = np.sort(np.exp((risk - kappa @ risk) / scale))
+    found = ax.collections[0].get_offsets().data
+    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-9)
+    hazard = model.predict_cumulative_hazard_function
+    alone = hazard([bags[0][:1]], return_array=True)[0] / hazard(bags[:1], return_array=True)[0]
+    assert np.abs(expected - alone[-1]).min() < 1e-6 * alone[-1]
+    lognormal = DiagAttSurvival(family="lognormal", solver="uniform").fit(bags, y)
+    with pytest.raises(ValueError, match="has no proportional hazards"):
+        plots.hazard_ratios(lognormal, bags[0])

@@ -30,6 +30,9 @@ def cv(
     categories: options.Categories = "",
     groups: options.Groups = None,
     row_weight: options.RowWeight = None,
+    time: options.Time = None,
+    event: options.Event = None,
+    start: options.Start = None,
     folds: Annotated[int, typer.Option(min=2, help="Parts that are held out in turn.")] = 5,
     family: options.Family = "auto",
     heads: options.Heads = "1",
@@ -42,16 +45,20 @@ def cv(
     """Cross-validate a model next to mean pooling and trees, on the same folds.
 
     It prints AUC, accuracy, balanced accuracy and log score of classes, or R², RMSE, mean absolute
-    error and log score of numbers, with 95 % intervals, and says whether single rows matter. The
-    folder gets the scores, the predictions for held-out samples, a paragraph for a methods
-    section, and figures: ROC, calibration and confusions, or predictions against responses.
+    error and log score of numbers, or concordances of times to an event, with 95 % intervals, and
+    says whether single rows matter. The folder gets the scores, the predictions for held-out
+    samples, a paragraph for a methods section, and figures: ROC, calibration and confusions,
+    predictions against responses, or survival by predicted risk.
 
     Example: `diagatt cv cells.csv --sample patient --target ill --groups site -o cv`
+
+    `diagatt cv visits.csv --sample patient --time days --event died -o cv`
     """
     if format not in FORMATS:
         raise ValueError(f"--format must be one of {', '.join(FORMATS)}, got {format!r}.")
     changed = options.of_model(heads, family, solver)
-    named = (target, covariates, features, drop, id, groups, categories)
+    known = {"time": time, "event": event, "start": start}
+    named = (target, covariates, features, drop, id, groups, categories, known)
     columns = options.columns(asked, *named, row_weight=row_weight)
     with outputs.writing(output, {"DATA": data}, overwrite=overwrite, folder=True):
         from rich.console import Console
@@ -101,7 +108,12 @@ def _folds(inputs: Inputs, classes: bool, count: int, seed: int) -> Any:
         count = min(count, int(sizes.max()))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a class with fewer samples than folds: no AUC in some
-        fold = draw_folds(inputs.y, classes, inputs.groups, count, seed)
+        if inputs.y.dtype.names is None:
+            fold = draw_folds(inputs.y, classes, inputs.groups, count, seed)
+        else:  # every fold has its share of events
+            event = inputs.y["event"]
+            both = 0 < event.sum() < len(event)
+            fold = draw_folds(event, bool(both), inputs.groups, count, seed)
     fold = np.unique(fold, return_inverse=True)[1]  # large groups may leave a fold empty
     for k in range(fold.max() + 1):
         if classes and len(np.unique(inputs.y[fold != k])) < 2:
@@ -117,16 +129,21 @@ def _validate(
 ) -> Validation:
     import numpy as np
 
+    from diagatt.kinds.base import survival
     from diagatt.progress import progress_bar
-    from diagatt.validation import BASELINES, Task, cross_validate
+    from diagatt.validation import Task, baselines_of, cross_validate
 
     family = changed.get("family", "gaussian")
-    task = Task(np.unique(np.asarray(inputs.y)) if classes else None, family)
+    fields = np.asarray(inputs.y).dtype.names or ()
+    labels = np.unique(np.asarray(inputs.y)) if classes else None
+    task = Task(labels, family, bool(fields), "start" in fields)
 
     def make(n_samples: int) -> Any:
+        if task.has_times:
+            return survival(inputs.kind, changed, seed)
         return inputs.kind.model(classes, n_samples, changed, seed, **own)
 
-    fits = (int(fold.max()) + 1) * (1 + len(BASELINES))
+    fits = (int(fold.max()) + 1) * (1 + len(baselines_of(task)))
     with progress_bar("cross-validation", fits, shown=True) as advance:
         return cross_validate(inputs, make, task, fold, seed=seed, advance=advance)
 
@@ -184,7 +201,14 @@ def _predictions(found: Validation, inputs: Inputs) -> tuple[list[str], Any]:
         found.task.classes,
         ["sample", "fold", inputs.columns.target or inputs.kind.target],
     )
-    columns: list[Any] = [inputs.ids, (found.fold + 1).tolist(), inputs.y.tolist()]  # type: ignore[union-attr]
+    y: Any = inputs.y
+    columns: list[Any] = [inputs.ids, (found.fold + 1).tolist()]
+    if found.task.has_times:
+        roles = [role for role in ("start", "time", "stop", "event") if role in y.dtype.names]
+        head[2:] = roles
+        columns += [y[role].tolist() for role in roles]
+    else:
+        columns.append(y.tolist())
     for method, prediction in found.predictions.items():
         short = method.replace(" ", "_")
         if classes is None:

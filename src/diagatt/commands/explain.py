@@ -46,8 +46,6 @@ def explain(
         fitted = options.with_cache(fitted, cache)
         inputs = read_inputs(data, columns)
         inputs = inputs.kind.in_memory(inputs)
-        if inputs.columns.known.get("time"):
-            raise ValueError(f"{model} is a model of times to an event, which have no page yet.")
         if getattr(getattr(fitted, "estimator_", fitted), "n_outputs_", 1) > 1:
             raise ValueError(f"{model} has several outcomes, and a page shows one.")
         answers = answer(fitted, inputs.X, inputs.named_covariates, inputs.known)
@@ -56,7 +54,7 @@ def explain(
             answers.estimator,
             answers.rows,
             inputs.y,
-            ids=inputs.ids,
+            ids=_named(inputs),
             title=title or f"{data.name}: which rows decided?",
             covariates=inputs.named_covariates,
             **inputs.kind.drawing(answers.prepared),
@@ -65,6 +63,19 @@ def explain(
             _write_heat_maps(heat_maps, fitted, data, columns, mpp)
     size = output.stat().st_size / 2**20
     typer.echo(f"wrote {output}: {len(inputs)} samples, {size:.1f} MB")
+
+
+def _named(inputs: Any) -> Any:
+    """Return the names of samples; with the time to their event where that is the response."""
+    import numpy as np
+
+    y = inputs.y
+    if y is None or y.dtype.names is None:
+        return inputs.ids
+    ends = y["time" if "time" in y.dtype.names else "stop"]
+    words = np.where(y["event"], "event at", "no event by")
+    told = zip(inputs.ids, words, ends, strict=True)
+    return [f"{name} ({word} {end:g})" for name, word, end in told]
 
 
 def _write_heat_maps(folder: Path, fitted: Any, data: Path, columns: Any, mpp: Any) -> None:

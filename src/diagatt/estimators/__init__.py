@@ -1,6 +1,7 @@
 """Estimators with scikit-learn's face."""
 
 from diagatt.estimators.blended import BlendedClassifier, BlendedRegressor
+from diagatt.estimators.cox import GatedAttentionSurvival, PooledSurvival
 from diagatt.estimators.diagonal import DiagAttClassifier, DiagAttRegressor
 from diagatt.estimators.gated import GatedAttentionClassifier, GatedAttentionRegressor
 from diagatt.estimators.pooled import PooledClassifier, PooledRegressor
@@ -14,6 +15,8 @@ __all__ = [
     "DiagAttSurvival",
     "GatedAttentionClassifier",
     "GatedAttentionRegressor",
+    "GatedAttentionSurvival",
     "PooledClassifier",
     "PooledRegressor",
+    "PooledSurvival",
 ]

@@ -10,11 +10,12 @@ import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 
-from diagatt import attributes, parameters
+from diagatt import parameters
 from diagatt.attention.survival import survival
 from diagatt.estimators.diagonal_base import _DiagAtt
 from diagatt.estimators.response import with_known_shape
 from diagatt.estimators.sources import from_sources
+from diagatt.estimators.times import ReadsTimes, step_functions
 from diagatt.families import Cox, Family, Times, get_family
 from diagatt.families.cox import risk_of
 from diagatt.families.risk_sets import TIES
@@ -26,35 +27,7 @@ from diagatt.solvers import Solver
 from diagatt.stores import RowStore
 
 
-class StepFunction:
-    """A function that is constant between times, as scikit-survival returns it.
-
-    Attributes
-    ----------
-    x : array of shape (T,)
-        Times.
-    y : array of shape (T,)
-        Values from each time on.
-    """
-
-    def __init__(self, x: np.ndarray, y: np.ndarray, before: float) -> None:
-        self.x, self.y, self._before = x, y, before
-
-    def __call__(self, x: Any) -> Any:
-        """Return the value at a time or at several."""
-        values = np.concatenate([[self._before], self.y])
-        return values[np.searchsorted(self.x, np.asarray(x, dtype=np.float64), side="right")]
-
-    @property
-    def domain(self) -> tuple[float, float]:
-        """The first and the last time."""
-        return 0.0, float(self.x[-1])
-
-    def __repr__(self) -> str:
-        return f"StepFunction({len(self.x)} times from {self.x[0]:g} to {self.x[-1]:g})"
-
-
-class DiagAttSurvival(_DiagAtt):
+class DiagAttSurvival(ReadsTimes, _DiagAtt):
     r"""Survival analysis by diagonalized attention: a few rows decide when an event happens.
 
     The predictor z is that of `DiagAttRegressor`. With ``family="cox"`` the hazard is
@@ -96,7 +69,6 @@ random_state, device, dtype, verbose
     """
 
     rules: ClassVar[Mapping[str, Rule]] = {"ties": parameters.one_of(*TIES)}
-    fitted_rules: ClassVar[attributes.Rules] = {"unique_times_": attributes.positives()}
 
     def __init__(
         self,
@@ -144,31 +116,6 @@ random_state, device, dtype, verbose
         return "regressor"
 
     # ------------------------------------------------------------------ responses
-
-    def _read_response(self, y: Any, weights: np.ndarray) -> np.ndarray:
-        times, counted = read_times(y, len(weights)), weights > 0
-        family = self._fitted_family()[0]
-        exact, seen = times[:, 1] == times[:, 2], np.isfinite(times[:, 2])
-        if family.couples_samples and (seen & ~exact).any():
-            i = int(np.argmax(seen & ~exact))
-            raise ValueError(
-                f"sample {i} has its event between {times[i, 1]:g} and {times[i, 2]:g}: family "
-                "'cox' takes exact and right-censored times; choose 'weibull', 'lognormal' or "
-                "'loglogistic'."
-            )
-        if not seen[counted].any():
-            raise ValueError(
-                f"no event was observed: all {counted.sum()} samples are censored, so that nothing "
-                "says who is at risk."
-            )
-        ends = times[counted, 1]
-        if len(ends) > 1 and (ends == ends[0]).all() and not (times[counted, 0] > 0).any():
-            raise ValueError(
-                f"all samples end at the time {ends[0]:g}: times that are all tied do not say who "
-                "has the event earlier; use DiagAttClassifier on the events."
-            )
-        self.unique_times_ = np.unique(times[counted, 1][times[counted, 1] > 0])
-        return times
 
     def _fitted_family(self) -> tuple[Family, int]:
         family = get_family("cox" if self.family == "auto" else self.family)
@@ -233,7 +180,7 @@ random_state, device, dtype, verbose
         """
         check_is_fitted(self)
         rows, module, values, offsets = self._packed(X)
-        at = np.asarray(self.unique_times_ if times is None else times, dtype=np.float64)
+        at = np.array(self.unique_times_ if times is None else times, dtype=np.float64)
         grid, family = torch.as_tensor(at).to(self._dtype).double(), self._fitted_family()[0]
         given = [self._covariates(covariates, len(rows))]
         known = self._offset(offset, None, len(rows))
@@ -245,7 +192,7 @@ random_state, device, dtype, verbose
         beside = (torch.as_tensor(array).to(values) for array in given)
         prior = self._log_prior(rows)
         found = map_blocks(of_block, values, offsets, *beside, log_prior=prior).cpu().numpy()
-        return found if return_array else _functions(at, found, before=1.0)
+        return found if return_array else step_functions(at, found, before=1.0)
 
     @from_sources
     def predict_cumulative_hazard_function(
@@ -259,18 +206,11 @@ random_state, device, dtype, verbose
         """Return −log P(T > t | X); parameters as in `predict_survival_function`."""
         curves = self.predict_survival_function(X, covariates, offset, True, times)
         hazard = -np.log(np.maximum(curves, 1e-300))
-        at = np.asarray(self.unique_times_ if times is None else times, dtype=np.float64)
-        return hazard if return_array else _functions(at, hazard, before=0.0)
+        at = np.array(self.unique_times_ if times is None else times, dtype=np.float64)
+        return hazard if return_array else step_functions(at, hazard, before=0.0)
 
     def score(self, X: Any, y: Any, covariates: Any = None, offset: Any = None) -> float:
         """Return Harrell's concordance of the risk scores."""
         risk = self.predict(X, covariates, offset)
         times = read_times(y, len(risk))
         return concordance(times[:, 1] == times[:, 2], times[:, 1], risk)
-
-
-def _functions(times: np.ndarray, values: np.ndarray, before: float) -> np.ndarray:
-    made = np.empty(len(values), dtype=object)
-    for i, line in enumerate(values):
-        made[i] = StepFunction(times, line, before)
-    return made

@@ -115,6 +115,27 @@ class RiskSets:
         first = features.T @ (self._exposure(sums)[:, None] * scaled)
         return first - means.T @ (self.charges[:, None] * means)
 
+    def scores(self, z: Tensor, features: Tensor) -> Tensor:
+        r"""Return what each sample adds to the slope in coefficients of features, (n, P) → (n, P).
+
+        These are the score residuals of Lin and Wei (1989): with the mean features
+        :math:`\bar f_e` of those at risk, an event adds :math:`\bar f_e - f` and every event that
+        a sample is at risk of adds :math:`e^z (f - \bar f_e)/D_e`. They sum to the slope.
+        """
+        mass, _ = self._mass(z)
+        sums = self._denominators(mass).clamp(min=1e-300)
+        means = self._denominators(mass[:, None] * features) / sums[:, None]  # (events, P)
+        rates = (self.charges / sums)[:, None] * means
+        per_time = rates.new_zeros(len(self.times), rates.shape[1])
+        total = per_time.index_add(0, self.of_event, rates).cumsum(0)
+        total = torch.cat([torch.zeros_like(total[:1]), total])
+        met = total[self.last] - total[self.first]  # (n, P)
+        left_out = per_time.index_add(0, self.of_event, self.shares[:, None] * rates)
+        met[self.event] -= left_out[self.of_event]
+        found = mass[:, None] * (features * self._exposure(sums)[:, None] - met)
+        found[self.event] += self.charges[:, None] * means
+        return found - (self.weights * self.event)[:, None] * features
+
     def baseline(self, z: Tensor) -> Tensor:
         """Return event times and Breslow's cumulative baseline hazard at them, (2, m)."""
         mass, peak = self._mass(z)

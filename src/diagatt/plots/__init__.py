@@ -19,7 +19,7 @@ from diagatt.plots.fit import (
 )
 from diagatt.plots.patches import patches
 from diagatt.plots.slide import slide
-from diagatt.plots.survival import baseline_hazard, survival_by_risk
+from diagatt.plots.survival import baseline_hazard, hazard_ratios, survival_by_risk
 from diagatt.plots.words import words
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "coefficients",
     "confusion",
     "contest",
+    "hazard_ratios",
     "heads",
     "history",
     "observed_predicted",

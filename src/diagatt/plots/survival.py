@@ -1,4 +1,4 @@
-"""Figures of times to an event: survival by risk group, and the baseline hazard."""
+"""Figures of times to an event: survival by risk group, baseline hazard, rows by hazard ratio."""
 
 from __future__ import annotations
 
@@ -87,3 +87,51 @@ def baseline_hazard(model: Any, *, ax: Axes | None = None) -> Axes:
     where = "steps-post" if family.couples_samples else "default"
     ax.plot(*steps, drawstyle=where, color=COLOURS[0])
     return tidy(ax, xlabel="time", ylabel="cumulative baseline hazard")
+
+
+def hazard_ratios(
+    model: Any, sample: Any, *, head: int = 0, most: int = 15, ax: Axes | None = None
+) -> Axes:
+    r"""Draw the rows of a sample by their hazard ratio; larger points have more attention.
+
+    The hazard ratio of row j is :math:`e^{⟨v, x_j⟩ - \sum_l κ_l ⟨v, x_l⟩}`: how many times as large
+    the hazard would be if the row had all the attention of the head. Of a "weibull" model, whose
+    log times have the scale σ, the exponent is divided by −σ.
+
+    Parameters
+    ----------
+    model : fitted DiagAttSurvival
+        Of family "cox" or "weibull"; other families have no proportional hazards.
+    sample : array of shape (p, d)
+    head : int
+    most : int
+        Rows to draw at most, those with the most attention.
+    ax : matplotlib Axes, optional
+    """
+    import torch
+
+    from diagatt.attention.rowterms import row_terms
+
+    family = model._fitted_family()[0]
+    if family.name not in ("cox", "weibull"):
+        raise ValueError(
+            f"the {family.name} family has no proportional hazards: fit family='cox' or 'weibull'."
+        )
+    _, module, values, offsets = model._packed([sample])
+    none = values.new_zeros(1, model.n_covariates_)
+    with torch.no_grad():
+        terms = row_terms(module, values, offsets, none)
+    kappa = terms.weights()[:, head].numpy()
+    effect = terms.effects[:, head, 0].numpy()
+    log_ratio = effect - kappa @ effect
+    if family.name == "weibull":
+        log_ratio = -log_ratio / float(family.shape[0])
+    drawn = np.argsort(-kappa, kind="stable")[:most]
+    drawn = drawn[np.argsort(log_ratio[drawn], kind="stable")]
+    ax = axes_or_new(ax, (5.5, 0.8 + 0.25 * len(drawn)))
+    places = np.arange(len(drawn))
+    ax.scatter(np.exp(log_ratio[drawn]), places, s=10 + 150 * kappa[drawn], color=colour(head))
+    ax.axvline(1.0, color="0.7", lw=0.8, zorder=0)
+    ax.set_xscale("log")
+    ax.set_yticks(places, [f"row {j}" for j in drawn])
+    return tidy(ax, xlabel="hazard ratio of the row", ylabel="")

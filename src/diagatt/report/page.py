@@ -19,7 +19,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from diagatt.families import FAMILIES, get_family
 from diagatt.files import write_atomically
-from diagatt.metrics import class_scores, crlr, number_scores
+from diagatt.metrics import class_scores, concordance, crlr, number_scores
 from diagatt.ragged import RaggedRows
 from diagatt.report.encoding import contents, safe_json
 from diagatt.report.samples import NEAR, Samples, collect
@@ -153,6 +153,8 @@ def model_facts(model: Any, samples: Samples) -> list[tuple[str, str]]:
     ]
     if samples.labels is not None:
         facts += [("classes", f"{len(samples.labels):,}")]
+    if hasattr(model, "predict_survival_function"):
+        facts += [("prediction", "risk score: larger ones mean earlier events")]
     return facts
 
 
@@ -161,6 +163,8 @@ def metrics(model: Any, samples: Samples) -> list[tuple[str, str, str]]:
     found: list[tuple[str, str, str]] = []
     if samples.y is not None:
         found += _class_metrics(samples) if samples.labels else _number_metrics(model, samples)
+    if samples.times is not None:
+        found += _time_metrics(samples)
     told = [i for i, rows in enumerate(samples.true_rows or []) if rows]
     if samples.true_rows is not None and told:
         rate = crlr([samples.true_rows[i] for i in told], samples.located[told])
@@ -183,6 +187,15 @@ def _class_metrics(samples: Samples) -> list[tuple[str, str, str]]:
         meaning = "mean log probability of the true class; 0 is best"
         found += [("Log score", _signed(scores["log_score"]), meaning)]
     return found
+
+
+def _time_metrics(samples: Samples) -> list[tuple[str, str, str]]:
+    assert samples.times is not None
+    event, ends = np.isfinite(samples.times[:, 2]), samples.times[:, 1]
+    found = concordance(event, ends, samples.prediction)
+    meaning = "chance that of two samples the one with the earlier event has the larger risk"
+    share = ("With the event", _percent(event.mean()), "share of samples whose event was seen")
+    return ([] if np.isnan(found) else [("Concordance", f"{found:.3f}", meaning)]) + [share]
 
 
 def _number_metrics(model: Any, samples: Samples) -> list[tuple[str, str, str]]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from diagatt.coerce import offsets_from, row_name
 from diagatt.kinds.answers import Answers, answer
+from diagatt.lifetimes import read_times
 from diagatt.metrics import rmse
 from diagatt.ragged import RaggedRows
 
@@ -48,6 +49,8 @@ class Samples:
     true_rows: list[list[int]] | None = None
     #: What the source calls the rows, (N,) of str.
     row_ids: np.ndarray | None = None
+    #: Times to an event, (n, 3): entry, and the times between which the event lies.
+    times: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -120,7 +123,8 @@ def collect(
     model : fitted estimator with `attention`, `locate` and `predict`
     X : samples
     y : array of shape (n,), optional
-        Responses: right and wrong predictions are told apart, and metrics shown.
+        Responses: right and wrong predictions are told apart, and metrics shown. Of times to an
+        event, risks are predicted, which are told from times by their order alone.
     texts, spans : n strings, and for each an integer array of shape (p_i, 2); optional
         Row j of a sample is ``text[start:stop]``; an empty span is a row without text.
     images, boxes : n uint8 arrays (h, w) or (h, w, 3), and for each (p_i, 4); optional
@@ -150,7 +154,11 @@ def collect(
     if texts is not None and images is not None:
         raise ValueError("a sample is shown as text or as image: pass texts or images, not both.")
     n = len(rows)
-    prediction = answers.prediction
+    prediction, times = answers.prediction, None
+    if hasattr(model, "predict_survival_function") and y is not None:
+        times, y = read_times(y, n), None
+    if prediction.ndim == 2:
+        raise ValueError("the model has several outcomes, and a page shows one.")
     labels, probability, response = None, answers.probability, _check_responses(y, n)
     if probability is not None:
         names = model.classes_.tolist()
@@ -180,6 +188,7 @@ def collect(
         boxes=_check_boxes(images, boxes, rows.lengths),
         true_rows=_check_true_rows(true_rows, rows.lengths),
         row_ids=rows.row_ids,
+        times=times,
     )
 
 

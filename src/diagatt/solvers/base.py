@@ -20,7 +20,7 @@ from diagatt.scores import SCORE_FORMS, ScoreForm
 from diagatt.solvers.checkpoint import Checkpoint
 from diagatt.solvers.out_of_fold import OutOfFold
 from diagatt.solvers.problem import Problem, Samples
-from diagatt.solvers.sandwich import Errors
+from diagatt.solvers.sandwich import BASELINE, Errors
 
 # What is said of errors that take the distributions of rows as known.
 OBSERVED = "observed information, with the distributions of rows taken as known"
@@ -235,9 +235,8 @@ def with_errors(fitted: Fitted, problem: Problem, model: Model) -> Fitted:
     """Return the fit with standard errors, or with a note why it has none."""
     if fitted.family is not None:
         problem = problem.with_family(fitted.family)
-    if problem.family.couples_samples:
-        note = "no standard errors: the baseline hazard is estimated, too; a weibull fit has them."
-        return replace(fitted, value_covariance=None, errors_note=note)
+    if problem.family.couples_samples and fitted.solver.has_latent_rows:
+        return replace(fitted, value_covariance=None, errors_note=BASELINE)
     samples = loaded(problem)
     if samples is None:
         if fitted.value_covariance is not None:

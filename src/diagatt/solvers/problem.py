@@ -344,7 +344,12 @@ class Samples:
         return replace(self, y=y, offset=offset, family=self.family.in_unit(unit))
 
     def mean_loss(self, z: Tensor) -> Tensor:
-        """Return the weighted mean of ℓ(y, z): the empirical risk of equation (obj)."""
+        """Return the weighted mean of ℓ(y, z): the empirical risk of equation (obj).
+
+        Of a family that couples samples, it is their partial likelihood, per unit of weight.
+        """
+        if self.family.couples_samples:
+            return self.risk_sets.loss(z[:, 0]) / self.total_weight
         losses = self.family.loss(self.y, z)
         return (self.weights * losses).sum() / self.weights.sum()
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -44,6 +44,12 @@ HOPELESS = 2.0
 FLAT = 1e-9
 # Newton step to the minimum, in standard errors, above which a fit is not at it.
 MOST_STEP = 0.5
+
+# Why Cox's model has no errors if rows are latent.
+BASELINE = (
+    "no standard errors: where rows are latent, the baseline hazard is estimated in turns with the "
+    "fit; solver='gradient' has them, and a weibull fit."
+)
 
 #: Penalty of a module and φ beside the summed loss.
 Penalty = Callable[[DiagonalAttention, Tensor], Tensor]
@@ -111,12 +117,21 @@ def sandwich_errors(
         return Errors(None, reason)
     blocks, names = _blocks(module, samples, phi, objective.scores)
     log_phi = samples.y.new_tensor(1.0 if phi is None else phi).log()
-    losses = _losses(module, samples, phi is not None)
-    pieces, of_scores = pieces_of(losses, _at(module, samples, log_phi), blocks, samples)
+    if samples.family.couples_samples:
+        if module.readout != "pooled":
+            return Errors(None, BASELINE)
+        pieces, of_scores = _coupled_pieces(module, _at(module, samples, log_phi), blocks, samples)
+    else:
+        losses = _losses(module, samples, phi is not None)
+        pieces, of_scores = pieces_of(losses, _at(module, samples, log_phi), blocks, samples)
     pieces.hessian += _curved_scores(module, samples, of_scores, names, count)
     slope, curvature = _penalty(module, log_phi, objective, names, count)
     free = _identified(module, names, count, samples.family)
-    return covariance_of(pieces, slope, curvature, samples, _order(module, names), free)
+    found = covariance_of(pieces, slope, curvature, samples, _order(module, names), free)
+    if found.covariance is not None and samples.family.couples_samples:
+        place = module.n_heads * samples.n_features  # of the intercept, which is not estimated
+        found.covariance[place] = found.covariance[:, place] = torch.nan
+    return found
 
 
 def too_many(count: int, samples: Samples, n_heads: int) -> str:
@@ -234,6 +249,8 @@ def _identified(
     turns = common_directions(_order(module, names), module.n_outputs, count, family)
     state = {name: tensor.detach() for name, tensor in module.query_key.named_parameters()}
     places = dict(zip([(n[0], n[1]) for n in names], _places(names), strict=True))
+    if family.couples_samples:  # the baseline hazard takes the intercept in
+        turns.append(torch.eye(count, dtype=torch.float64)[places["intercept", 0].start])
     for name, r, *_ in names:
         if name not in ("query", "factor"):
             continue
@@ -325,6 +342,28 @@ def pieces_of(
             bent = _grad((slope * columns[:, k]).sum(), point)
             lines.append(_back(At(*bent), blocks))
     return Pieces(torch.cat(scores, dim=1), torch.stack(lines)), own["scores"].detach()
+
+
+def _coupled_pieces(
+    module: DiagonalAttention, at: At, blocks: list[Block], samples: Samples
+) -> tuple[Pieces, Tensor]:
+    """Return the same of a partial likelihood, whose scores are Lin and Wei's residuals.
+
+    With the slopes J of predictors in parameters and g of the loss in predictors, the Hessian is
+    Jᵀ(∂²ℓ/∂z²)J + Σ_i g_i ∂²z_i.
+    """
+    plain = replace(samples, weights=torch.ones_like(samples.weights))
+
+    def predictor(at: At) -> Tensor:
+        return module.predictors_of(at.scores, at.effects, at.shared, samples.offsets)[:, 0]
+
+    z = predictor(at)
+    slope = samples.risk_sets.gradient(z).detach()
+    of_predictors, _ = pieces_of(predictor, at, blocks, plain)
+    bent, of_scores = pieces_of(lambda at: slope * predictor(at), at, blocks, plain)
+    J = of_predictors.scores
+    hessian = samples.risk_sets.hessian(z, J) + bent.hessian
+    return Pieces(samples.risk_sets.scores(z, J), hessian), of_scores
 
 
 def _grad(value: Tensor, point: At, create_graph: bool = False) -> list[Tensor]:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
-from diagatt.estimators import PooledClassifier, PooledRegressor
+from diagatt.estimators import PooledClassifier, PooledRegressor, PooledSurvival
 from diagatt.ragged import RaggedRows
 
-__all__ = ["BASELINES", "Part", "Task", "bag_statistics"]
+__all__ = ["BASELINES", "Part", "Task", "bag_statistics", "baselines_of"]
 
 N_TREES = 300
 STATISTICS = ("mean", "min", "max", "std")
+LEAF = 3  # samples at least in a leaf of survival trees
 LEAST_FOLDS = 5  # that tune the penalty of mean pooling
 
 
@@ -24,6 +26,8 @@ class Task:
 
     classes: np.ndarray | None  # sorted; None for numbers
     family: str = "gaussian"
+    has_times: bool = False  # whether responses are times to an event, and predictions are risks
+    enter_late: bool = False  # whether samples are observed from a time on
 
     def probabilities(self, model: Any, *given: Any, **named: Any) -> np.ndarray:
         """Return class probabilities (n, K) or means (n,); classes the model lacks have 0."""
@@ -66,11 +70,16 @@ def bag_statistics(X: RaggedRows, statistics: tuple[str, ...] = STATISTICS) -> n
 
 
 def mean_pooling(train: Part, test: Part, task: Task, seed: int) -> np.ndarray:
-    """Predict by a ridge GLM of standardized mean rows and covariates, penalty by five folds."""
+    """Predict by a ridge GLM of standardized mean rows and covariates, penalty by five folds.
+
+    Of times to an event it is Cox's.
+    """
     given: dict[str, Any] = {"ridge": "auto", "random_state": seed}
     given["selection"] = min(LEAST_FOLDS, len(train.rows))
-    if task.classes is None:
-        model: Any = PooledRegressor(family=task.family, **given)
+    if task.has_times:
+        model: Any = PooledSurvival(**given)
+    elif task.classes is None:
+        model = PooledRegressor(family=task.family, **given)
     else:
         model = PooledClassifier(**given)
     mean, scale = _mean_and_scale(train.rows.values)
@@ -89,11 +98,19 @@ def mean_pooling(train: Part, test: Part, task: Task, seed: int) -> np.ndarray:
 
 
 def trees(train: Part, test: Part, task: Task, seed: int) -> np.ndarray:
-    """Predict by 300 extremely randomized trees on bag statistics and covariates."""
+    """Predict by 300 extremely randomized trees on bag statistics and covariates.
+
+    Of times to an event they are those of scikit-survival.
+    """
     from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
-    kind = ExtraTreesRegressor if task.classes is None else ExtraTreesClassifier
-    model = kind(N_TREES, random_state=seed)
+    if task.has_times:
+        from sksurv.ensemble import ExtraSurvivalTrees
+
+        model: Any = ExtraSurvivalTrees(N_TREES, min_samples_leaf=LEAF, random_state=seed)
+    else:
+        kind = ExtraTreesRegressor if task.classes is None else ExtraTreesClassifier
+        model = kind(N_TREES, random_state=seed)
 
     def features(part: Part) -> np.ndarray:
         own = bag_statistics(part.rows)
@@ -110,6 +127,19 @@ def _mean_rows(X: RaggedRows) -> RaggedRows:
 def _mean_and_scale(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     scale = values.std(axis=0)
     return values.mean(axis=0), np.where(scale > 0, scale, 1)
+
+
+def baselines_of(task: Task) -> dict[str, Callable[[Part, Part, Task, int], np.ndarray]]:
+    """Return the baselines that can be had: survival trees need scikit-survival and no late entry.
+
+    Examples
+    --------
+    >>> list(baselines_of(Task(None)))
+    ['mean pooling', 'trees']
+    """
+    if task.has_times and (task.enter_late or find_spec("sksurv") is None):
+        return {name: method for name, method in BASELINES.items() if name != "trees"}
+    return dict(BASELINES)
 
 
 #: Methods that know samples only as wholes, by name.

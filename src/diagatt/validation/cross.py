@@ -11,9 +11,10 @@ import numpy as np
 
 from diagatt.certainty import NoRowOfInterestWarning
 from diagatt.kinds import Inputs
-from diagatt.metrics import COSTS, NAMES, class_scores, number_scores
+from diagatt.metrics import COSTS, NAMES, class_scores, concordance, number_scores
 from diagatt.resampling import paired_interval
-from diagatt.validation.baselines import BASELINES, Part, Task
+from diagatt.survival_metrics import survival_scores
+from diagatt.validation.baselines import Part, Task, baselines_of
 
 __all__ = ["OURS", "Validation", "cross_validate"]
 
@@ -54,12 +55,15 @@ class Validation:
         for k in range(self.n_folds):
             here = self.fold == k
             y, prediction = self.y[here], self.predictions[method][here]
-            if self.task.classes is None:
+            if self.task.has_times:
+                values = _time_scores(y, prediction)
+            elif self.task.classes is None:
                 values = number_scores(y, prediction, self.task.family)
             else:
                 values = class_scores(y, prediction, self.task.family == "ordinal")
             for name, value in values.items():
-                found.setdefault(name, {})[k] = value
+                if not np.isnan(value):  # a fold without events has no concordance
+                    found.setdefault(name, {})[k] = value
         return {name: found[name] for name in NAMES if name in found}
 
     @property
@@ -87,7 +91,7 @@ class Validation:
         score, others = self.main, [m for m in self.predictions if m != OURS]
         differences = {m: self.difference(m, score) for m in others}
         if not any(np.any(gap) for gap in differences.values()):  # all ranked perfectly, say
-            score = "log_score"
+            score = "uno_concordance" if self.task.has_times else "log_score"
             differences = {m: self.difference(m, score) for m in others}
         _, low, high = differences["mean pooling"]
         if low > 0:
@@ -133,7 +137,8 @@ def cross_validate(
         Called with a note after every fit.
     """
     n, shape = len(inputs), () if task.classes is None else (len(task.classes),)
-    predictions = {name: np.empty((n, *shape)) for name in (OURS, *BASELINES)}
+    others = baselines_of(task)
+    predictions = {name: np.empty((n, *shape)) for name in (OURS, *others)}
     found_rows: list[bool | None] = []
     for k in range(int(fold.max()) + 1):
         tested = np.flatnonzero(fold == k)
@@ -151,12 +156,21 @@ def cross_validate(
         advance(f"fold {k + 1}: {OURS}")
         rows = model.rows if hasattr(model, "rows") else (lambda X: X)
         parts = [Part(rows(part.X), part.covariates, part.y) for part in (train, test)]
-        for name, baseline in BASELINES.items():
+        for name, baseline in others.items():
             predictions[name][tested] = baseline(*parts, task, seed)  # type: ignore[call-arg, arg-type]
             advance(f"fold {k + 1}: {name}")
     assert inputs.y is not None
     y = inputs.y if task.classes is None else np.searchsorted(task.classes, inputs.y)
     return Validation(task, y, fold, predictions, found_rows)
+
+
+def _time_scores(y: np.ndarray, risk: np.ndarray) -> dict[str, float]:
+    """Return concordances of risks with times to an event."""
+    names = y.dtype.names or ()
+    event, ends = y["event"], y["time" if "time" in names else "stop"]
+    if "start" in names:  # weights against censoring do not know late entries
+        return {"concordance": concordance(event, ends, risk)}
+    return survival_scores(event, ends, risk)
 
 
 def _quiet(model: Any) -> Any:

@@ -17,6 +17,7 @@ __all__ = ["figures", "methods_paragraph", "scores_table", "shown_interval"]
 
 BOUNDS = {
     **dict.fromkeys(("auc", "accuracy", "balanced_accuracy"), (0, 1)),
+    **dict.fromkeys(("concordance", "uno_concordance"), (0, 1)),
     "kappa": (-1, 1),
     "r2": (-np.inf, 1),
 }
@@ -71,6 +72,9 @@ def figures(validation: Validation) -> dict[str, Figure]:
 
     y, ours = validation.y, validation.predictions[OURS]
     classes = validation.task.classes
+    if validation.task.has_times:
+        keep("survival-by-risk", plots.survival_by_risk(y, ours))
+        return drawn
     if classes is None:
         keep("observed-predicted", plots.observed_predicted(y, ours))
         return drawn
@@ -102,6 +106,16 @@ def _roc(validation: Validation) -> Any:
     return ax
 
 
+def _trees(validation: Validation) -> str:
+    if "trees" not in validation.predictions:
+        return ""
+    kind = "survival trees" if validation.task.has_times else "trees"
+    return (
+        f" and with 300 extremely randomized {kind} on the mean, minimum, maximum and standard "
+        "deviation of every feature over the rows of a sample"
+    )
+
+
 def methods_paragraph(
     validation: Validation, samples: str, groups: str | None, solver: str, seed: int, version: str
 ) -> str:
@@ -121,6 +135,7 @@ def methods_paragraph(
     """
     task, score = validation.task, validation.main
     name = _REGRESSION.get(task.family, task.family) if task.classes is None else "ridge logistic"
+    name = "ridge Cox" if task.has_times else name
     folds = f"{'' if task.classes is None else 'stratified '}{validation.n_folds}-fold"
     together = f"; samples with the same {groups} were held out together" if groups else ""
     mean, low, high = validation.interval(OURS, score)
@@ -132,9 +147,8 @@ def methods_paragraph(
     )
     return (
         f"The data are {samples}. Diagonalized attention (diagatt {version}, solver {solver!r}, "
-        f"seed {seed}) was compared with {name} regression on mean rows and with 300 extremely "
-        "randomized trees on the mean, minimum, maximum and standard deviation of every feature "
-        f"over the rows of a sample, in {folds} cross-validation{together}. "
+        f"seed {seed}) was compared with {name} regression on mean rows{_trees(validation)}, in "
+        f"{folds} cross-validation{together}. "
         "Scores are means over folds with corrected resampled t intervals (Nadeau and Bengio, "
         f"2003). The {NAMES[score]} of diagonalized attention was {found}; it was {others}. "
         + validation.verdict()

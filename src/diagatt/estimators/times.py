@@ -1,0 +1,79 @@
+"""What estimators of times to an event share: reading times, and functions of time."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from diagatt import attributes
+from diagatt.estimators.base import RowsEstimator
+from diagatt.lifetimes import read_times
+
+
+class StepFunction:
+    """A function that is constant between times, as scikit-survival returns it.
+
+    Attributes
+    ----------
+    x : array of shape (T,)
+        Times.
+    y : array of shape (T,)
+        Values from each time on.
+    """
+
+    def __init__(self, x: np.ndarray, y: np.ndarray, before: float) -> None:
+        self.x, self.y, self._before = x, y, before
+
+    def __call__(self, x: Any) -> Any:
+        """Return the value at a time or at several."""
+        values = np.concatenate([[self._before], self.y])
+        return values[np.searchsorted(self.x, np.asarray(x, dtype=np.float64), side="right")]
+
+    @property
+    def domain(self) -> tuple[float, float]:
+        """The first and the last time."""
+        return 0.0, float(self.x[-1])
+
+    def __repr__(self) -> str:
+        return f"StepFunction({len(self.x)} times from {self.x[0]:g} to {self.x[-1]:g})"
+
+
+class ReadsTimes(RowsEstimator):
+    """Responses are times to an event."""
+
+    fitted_rules: ClassVar[attributes.Rules] = {"unique_times_": attributes.positives()}
+    unique_times_: np.ndarray
+
+    def _read_response(self, y: Any, weights: np.ndarray) -> np.ndarray:
+        times, counted = read_times(y, len(weights)), weights > 0
+        family = self._fitted_family()[0]
+        exact, seen = times[:, 1] == times[:, 2], np.isfinite(times[:, 2])
+        if family.couples_samples and (seen & ~exact).any():
+            i = int(np.argmax(seen & ~exact))
+            raise ValueError(
+                f"sample {i} has its event between {times[i, 1]:g} and {times[i, 2]:g}: family "
+                "'cox' takes exact and right-censored times; choose 'weibull', 'lognormal' or "
+                "'loglogistic'."
+            )
+        if not seen[counted].any():
+            raise ValueError(
+                f"no event was observed: all {counted.sum()} samples are censored, so that nothing "
+                "says who is at risk."
+            )
+        ends = times[counted, 1]
+        if len(ends) > 1 and (ends == ends[0]).all() and not (times[counted, 0] > 0).any():
+            raise ValueError(
+                f"all samples end at the time {ends[0]:g}: times that are all tied do not say who "
+                "has the event earlier; use DiagAttClassifier on the events."
+            )
+        self.unique_times_ = np.unique(times[counted, 1][times[counted, 1] > 0])
+        return times
+
+
+def step_functions(times: np.ndarray, values: np.ndarray, before: float) -> np.ndarray:
+    """Return a `StepFunction` of every line of values, (n, T)."""
+    made = np.empty(len(values), dtype=object)
+    for i, line in enumerate(values):
+        made[i] = StepFunction(times, line, before)
+    return made
