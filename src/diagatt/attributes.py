@@ -39,6 +39,9 @@ OPTIONAL = frozenset(
         "labelled_rows_",
         "n_outputs_",
         "outcome_names_",
+        "none_score_",
+        "none_value_",
+        "prevalence_",
     }
 )
 

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from diagatt import attributes, coerce, parameters
 from diagatt.attention.coupling import best_rows
+from diagatt.attention.nonerow import given_some, none_probability
 from diagatt.attention.rowterms import row_terms
 from diagatt.certainty import Certainty, Discoveries, NotAPosteriorWarning
 from diagatt.certainty.conformal import Conformity, conformity_of
@@ -214,7 +215,8 @@ class Calibrated(DiagonalReading):
         for _, part, predictor in unseen.parts():
             given = (part.values, part.offsets, part.covariates, part.offset, part.log_prior)
             terms = row_terms(predictor, *given)
-            parts.append(terms.weights(self._used_temperature))
+            kappa = terms.weights(self._used_temperature)
+            parts.append(given_some(kappa, part.offsets) if terms.has_none else kappa)
             lengths.append(part.offsets.diff())
         offsets = np.concatenate([[0], torch.cat(lengths).cumsum(0).cpu().numpy()])
         return torch.cat(parts).cpu().numpy(), offsets
@@ -336,6 +338,11 @@ class Calibrated(DiagonalReading):
         located = best_rows(kappa, offsets, self.coupling_)
         posterior = kappa[offsets[:-1, None] + located, torch.arange(self.n_heads_)]
         entropy = segment_sum(-torch.special.xlogy(kappa, kappa), offsets)
+        none = None
+        if self.none_score_ is not None:
+            none = none_probability(kappa, offsets)
+            entropy = entropy - torch.special.xlogy(none, none)
+            kappa = given_some(kappa, offsets)
         if self._used_temperature != 1.0:
             self._warn_of_temperature()
         sets = self._row_sets(kappa.double().cpu().numpy(), rows.offsets, level)
@@ -346,6 +353,7 @@ class Calibrated(DiagonalReading):
             (posterior < 0.5).cpu().numpy(),
             sets,
             self.row_temperature_,
+            None if none is None else none.cpu().numpy(),
         )
 
     def _warn_of_temperature(self) -> None:
@@ -393,6 +401,8 @@ class Calibrated(DiagonalReading):
         located = best_rows(kappa, offsets, self.coupling_).cpu().numpy()
         heads = np.arange(self.n_heads_)
         best = weights[rows.offsets[:-1, None] + located, heads]
+        if self.none_score_ is not None:  # sets are about samples that have a row
+            weights = given_some(kappa, offsets).double().cpu().numpy()
         parts = [weights[places, heads], best, (located == labels).astype(float)]
         self.labelled_rows_ = np.stack(parts, axis=2)
         return self

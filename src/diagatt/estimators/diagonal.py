@@ -87,6 +87,10 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
         v, divided by the count of restarts.
     intercept_ : float
     covariate_coef_ : array of shape (n_covariates,)
+    none_score_, none_value_ : arrays of shape (n_restarts,), or None
+        Score ν and value a of the none-row, if the solver has ``none=True``.
+    prevalence_ : float or None
+        π̂, the share of samples that have a row of interest, likewise.
     shape_ : array
         Estimated parameters of the family beside the predictor: α of "negative_binomial", σ of
         "huber"; empty for most.
