@@ -36,6 +36,7 @@ OPTIONAL = frozenset(
         "conformal_scores_",
         "conformal_classes_",
         "conformal_dispersion_",
+        "conformal_ambiguity_",
         "labelled_rows_",
         "n_outputs_",
         "outcome_names_",

@@ -57,6 +57,7 @@ class Calibrated(DiagonalReading):
         "conformal_scores_": parameters.optional(attributes.floats()),
         "conformal_classes_": parameters.optional(attributes.whole()),
         "conformal_dispersion_": parameters.optional(attributes.number()),
+        "conformal_ambiguity_": parameters.optional(attributes.floats()),
         "log_score_": parameters.optional(attributes.number()),
         "labelled_rows_": parameters.optional(attributes.floats()),
     }
@@ -66,6 +67,7 @@ class Calibrated(DiagonalReading):
     conformal_scores_: np.ndarray | None = None  # (n,)
     conformal_classes_: np.ndarray | None = None  # (n,)
     conformal_dispersion_: float | None = None
+    conformal_ambiguity_: np.ndarray | None = None  # (n,)
     log_score_: float | None = None
     labelled_rows_: np.ndarray | None = None  # (m, R, 3): true row's weight, best weight, a hit
 
@@ -78,6 +80,7 @@ class Calibrated(DiagonalReading):
             "labelled_rows_": (*labelled[:1], self.n_heads_, 3),
             "conformal_scores_": scores[:1] or (0,),
             "conformal_classes_": scores[:1] or (0,),
+            "conformal_ambiguity_": scores[:1] or (0,),
         }
 
     # ------------------------------------------------------------------ out of fold
@@ -205,6 +208,7 @@ class Calibrated(DiagonalReading):
         found = conformity_of(unseen)
         self.conformal_scores_, self.conformal_classes_ = found.scores, found.classes
         self.conformal_dispersion_, self.log_score_ = found.dispersion, found.log_score
+        self.conformal_ambiguity_ = found.ambiguity
         kappa, offsets = self._held_out_weights(unseen)
         columns = [thresholds(column, offsets) for column in kappa.T]
         self.row_thresholds_ = np.stack(columns, axis=1)
@@ -237,7 +241,7 @@ class Calibrated(DiagonalReading):
         if self.conformal_scores_ is None or self.conformal_dispersion_ is None:
             raise ValueError(_NO_FOLDS)
         kept = (self.conformal_scores_, self.conformal_classes_, self.conformal_dispersion_)
-        return Conformity(*kept)
+        return Conformity(*kept, ambiguity=self.conformal_ambiguity_)
 
     def _out_of_fold_facts(self) -> dict[str, Any]:
         facts: dict[str, Any] = {}
