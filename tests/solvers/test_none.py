@@ -13,6 +13,7 @@ from diagatt.solvers.problem import Samples
 from diagatt.solvers.sandwich import Objective, sandwich_errors
 from tests.solvers.none import COEFFICIENTS, some_without
 from tests.solvers.samples import problem_of
+from tests.solvers.test_sandwich import meat_and_bread
 
 SOLVERS = [Likelihood(none=True), Mixture(none=True, n_starts=1)]
 
@@ -21,7 +22,7 @@ SOLVERS = [Likelihood(none=True), Mixture(none=True, n_starts=1)]
 @pytest.mark.parametrize("share", [0.4, 1.0])
 def test_the_share_is_found(solver, share):
     """Within .05: three of its standard errors, √(π(1 − π)/n) at least, at π = .4."""
-    X, y, place = some_without(500, share, seed=5)
+    X, y, place = some_without(400, share, seed=5)
     fitted = solver.fit(problem_of(X, y), Model(), seed=0)
     assert abs(fitted.prevalence - np.mean(place >= 0)) < 0.05
     values, offsets = X.to_torch()
@@ -117,7 +118,7 @@ def test_covariance_is_that_of_dense_derivatives(readout, monkeypatch):
     assert float(torch.linalg.eigvalsh(J)[0]) > 0
     free = len(theta) - float((inverse * curvature).sum())
     pull = inverse @ torch.autograd.functional.jacobian(penalty, theta)
-    expected = N / (N - free) * inverse @ S.T @ S @ inverse + torch.outer(pull, pull)
+    expected = meat_and_bread(inverse, S, free) + torch.outer(pull, pull)
     query = torch.zeros(1, 3, 3, dtype=torch.float64)
     query[0, :2, :2] = torch.stack([theta[:2], theta[1:3]])
     query[0, :2, 2] = query[0, 2, :2] = theta[3:5]
@@ -172,7 +173,7 @@ def test_latent_rows_have_the_errors_of_any_other_writing_of_the_model():
     S = torch.autograd.functional.jacobian(losses, theta)
     inverse = torch.linalg.inv(J)
     assert float((inverse @ S.sum(0)).abs().max()) < 1e-3
-    covariance = n / (n - len(theta)) * inverse @ S.T @ S @ inverse
+    covariance = meat_and_bread(inverse, S, len(theta))
     np.testing.assert_allclose(fitted.value_se, covariance.diagonal()[10:13].sqrt(), rtol=2e-3)
 
 

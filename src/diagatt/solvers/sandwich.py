@@ -3,10 +3,13 @@ r"""Standard errors that hold whatever rows and responses look like: the sandwic
 A fit that minimizes :math:`\sum_i w_i ℓ_i(θ) + P(θ)` over all its parameters θ (scores, values,
 intercept, effects of covariates, dispersion) has approximately the covariance
 
-.. math:: \frac{n}{n - q}\, J^{-1} \Bigl(\sum_i s_i s_i^⊤\Bigr) J^{-⊤}, \qquad
-          s_i = w_i ∇ℓ_i, \quad J = \sum_i w_i ∇²ℓ_i + ∇²P .
+.. math:: J^{-1} \Bigl(\sum_i \frac{s_i s_i^⊤}{1 - h_i}\Bigr) J^{-⊤}, \qquad
+          s_i = w_i ∇ℓ_i, \quad J = \sum_i w_i ∇²ℓ_i + ∇²P, \quad
+          h_i = q \frac{s_i^⊤ J^{-1} s_i}{\sum_l s_l^⊤ J^{-1} s_l} .
 
-To it is added what the penalty pulls, :math:`J^{-1}∇P` times its transpose: intervals of estimates
+A sample that pulls the fit towards itself has a smaller score there than at the truth. If all pull
+alike, h = q/n, and the correction is the usual n/(n − q); rows with heavy tails have samples that
+pull much harder, and it is shared out by how much they do. To it is added what the penalty pulls, :math:`J^{-1}∇P` times its transpose: intervals of estimates
 that are shrunk would miss the truth more often than they say.
 
 q counts parameters as far as the penalty leaves them free, tr J⁻¹(J − ∇²P). Scores and effects of
@@ -43,6 +46,8 @@ SAMPLES_PER_PARAMETER = 2.0
 HOPELESS = 2.0
 # Curvature, relative to the largest of a scaled matrix, below which a direction is not identified.
 FLAT = 1e-9
+# Leverage of a sample, at most: one that decides a parameter alone leaves no residual to judge by.
+MOST_LEVERAGE = 0.9
 # Newton step to the minimum, in standard errors, above which a fit is not at it.
 MOST_STEP = 0.5
 
@@ -513,13 +518,16 @@ def covariance_of(
             f"no standard errors: {n} samples are too few for {free:.0f} free parameters; raise "
             "ridges, lower the count of features, or use more samples.",
         )
-    correction = n / (n - free)
+    correction = 1.0
     if samples.groups is not None:
         codes = torch.unique(samples.groups, return_inverse=True)[1]
         count = int(codes.max()) + 1
         units = units.new_zeros(count, units.shape[1]).index_add(0, codes, units)
-        correction *= count / max(count - 1, 1)
-    root = (units @ inverse)[:, wanted]  # (n, P)
+        correction = count / max(count - 1, 1)
+    influence = units @ inverse  # (n, q)
+    pulls = (influence * units).sum(dim=1)
+    leverage = free * pulls / pulls.sum().clamp(min=1e-300)
+    root = influence[:, wanted] / (1 - leverage.clamp(max=MOST_LEVERAGE)).sqrt()[:, None]  # (n, P)
     covariance = correction * root.T @ root
     step = (inverse @ (pieces.scores.sum(dim=0) + slope))[wanted].abs()
     errors = covariance.diagonal().sqrt()
