@@ -78,6 +78,10 @@ def test_several_classes_have_a_mean_each_without_a_row():
     model = DiagAttClassifier(solver=Mixture(none=True, n_starts=1), random_state=0).fit(X, y)
     assert model.none_value_.shape == (1, 3)
     assert np.argmax(model.none_value_[0] + model.intercept_) == 2
+    given = model.attention(X[:5], target=2)
+    assert [len(k) for k in given] == [len(x) for x in X[:5]]
+    plain = model.attention(X[:5])
+    assert all(g.sum() < k.sum() for g, k in zip(given, plain, strict=True))  # 2 speaks for none
 
 
 def test_a_fit_that_does_not_know_none_says_so(drawn):

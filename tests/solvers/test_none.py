@@ -1,5 +1,7 @@
 """Samples without a row of interest, for every solver: shares, rows, errors, refusals."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -190,6 +192,13 @@ def test_latent_rows_have_the_errors_of_any_other_writing_of_the_model():
 def test_what_is_not_provided_for_is_refused(solver, model, words):
     X, y, _ = some_without(20, 0.5)
     assert words in solver.refuse(problem_of(X, y), model)
+
+
+def test_weights_of_rows_are_refused():
+    X, y, _ = some_without(20, 0.5)
+    problem = problem_of(X, y)
+    weighted = replace(problem, log_prior=torch.zeros(problem.n_rows).double())
+    assert "row weights" in Mixture(none=True).refuse(weighted, Model())
 
 
 def test_refined_goes_on_with_none():

@@ -35,7 +35,10 @@ class RowTerms(NamedTuple):
 
     def weights(self, temperature: float = 1.0) -> Tensor:
         """Return κ of scores divided by a temperature, (N, R), without none-rows."""
-        kappa = attend(self.scores / temperature, self.offsets, self.coupling)
+        return self._of_rows(attend(self.scores / temperature, self.offsets, self.coupling))
+
+    def _of_rows(self, kappa: Tensor) -> Tensor:
+        """Leave weights of none-rows out."""
         if not self.has_none:
             return kappa
         is_row = torch.ones(len(kappa), dtype=torch.bool, device=kappa.device)
@@ -50,7 +53,8 @@ class RowTerms(NamedTuple):
         n, R = len(self.offsets) - 1, self.scores.shape[1]
         if R == 1:
             z = self.effects[:, 0] + spread(self.shared, self.offsets)
-            return segment_softmax(self.scores + log_density(z)[:, None], self.offsets)
+            kappa = segment_softmax(self.scores + log_density(z)[:, None], self.offsets)
+            return self._of_rows(kappa)
         found = weighted_assignments(*self[:4], self.coupling == "distinct")
         _, rows = top_candidates(self.scores, self.offsets, n_candidates(R))  # (n, R, C)
         total = (found.log_probability + log_density(found.predictor)).reshape(n, -1)

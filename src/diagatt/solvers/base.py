@@ -269,10 +269,12 @@ def loaded(problem: Problem) -> Samples | None:
     return problem.load(torch.arange(problem.n_samples, device=problem.device))
 
 
-def refuse_none(none: bool, model: Model) -> str | None:
+def refuse_none(none: bool, problem: Problem, model: Model) -> str | None:
     """Say where samples without a row of interest are not provided for."""
     if none and model.n_heads > 1:
         return "none=True is for one head: set n_heads=1, or none=False."
+    if none and problem.in_memory is not None and problem.in_memory.log_prior is not None:
+        return "none=True takes all rows as alike: leave row weights out, or set none=False."
     return None
 
 

@@ -9,8 +9,9 @@ intercept, effects of covariates, dispersion) has approximately the covariance
 
 A sample that pulls the fit towards itself has a smaller score there than at the truth. If all pull
 alike, h = q/n, and the correction is the usual n/(n − q); rows with heavy tails have samples that
-pull much harder, and it is shared out by how much they do. To it is added what the penalty pulls, :math:`J^{-1}∇P` times its transpose: intervals of estimates
-that are shrunk would miss the truth more often than they say.
+pull much harder, and it is shared out by how much they do. To the sum is added what the penalty
+pulls, :math:`J^{-1}∇P` times its transpose: intervals of estimates that are shrunk would miss the
+truth more often than they say.
 
 q counts parameters as far as the penalty leaves them free, tr J⁻¹(J − ∇²P). Scores and effects of
 rows are linear in θ but for factors of W, so that derivatives are those of the loss in a few

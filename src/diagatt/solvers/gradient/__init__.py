@@ -172,7 +172,7 @@ class Gradient(Solver):
         if self.rank is not None and self.rank > side:
             return f"rank must lie between 1 and {side}, got {self.rank}."
         if self.optimizer != "lbfgs":
-            return refuse_none(self.none, model)
+            return refuse_none(self.none, problem, model)
         cuts_rank = self.rank is not None and self.parameterization == "full"
         bounded = self.value_bound is not None or self.score_bound is not None
         if self._training(model).needs_batches or bounded or cuts_rank:
@@ -182,7 +182,7 @@ class Gradient(Solver):
             )
         if problem.in_memory is None:
             return "optimizer='lbfgs' needs all rows in memory: use 'adam' for a store."
-        return refuse_none(self.none, model)
+        return refuse_none(self.none, problem, model)
 
     def fit(
         self,

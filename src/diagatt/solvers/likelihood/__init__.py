@@ -95,13 +95,9 @@ class Likelihood(Solver):
         self.none = none
 
     def refuse(self, problem: Problem, model: Model) -> str | None:
-        """Say where samples without a row of interest are not provided for."""
+        """Say which outcomes and weights of rows are for other solvers, and where "none" is not."""
         if self.none and model.score_form.has_context:
             return "none=True is for score_form='affine' or 'quadratic': set one of them."
-        return refuse_none(self.none, model)
-
-    def refuse(self, problem: Problem, model: Model) -> str | None:
-        """Say which outcomes and which weights of rows are for other solvers."""
         if problem.family.n_outcomes > 1 and problem.family.curvature_bound is None:
             return (
                 f"the likelihood solver fits several outcomes of the gaussian and the bernoulli "
@@ -114,7 +110,7 @@ class Likelihood(Solver):
                 f"{problem.smallest_row_weight:.3g}: multiply all of them by one number, so that "
                 "none is below 1, or use another solver."
             )
-        return None
+        return refuse_none(self.none, problem, model)
 
     def fit(
         self,

@@ -138,7 +138,7 @@ class Mixture(Solver):
             return "a full W has no rank: set parameterization='factored' or leave rank out."
         if self.optimizer == "lbfgs" and problem.in_memory is None:
             return "optimizer='lbfgs' needs all rows in memory: use 'adam' for a store."
-        return refuse_none(self.none, model)
+        return refuse_none(self.none, problem, model)
 
     def fit(
         self,
