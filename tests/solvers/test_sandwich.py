@@ -219,7 +219,7 @@ def test_latent_rows_have_the_errors_of_any_other_writing_of_the_model():
     model = DiagAttRegressor(solver=solver, ridge=1e-9, random_state=0).fit(data.X, data.y)
     latent = model._state
     X = torch.tensor(np.stack(list(data.X)))
-    y, n = torch.tensor(np.asarray(data.y)), 120
+    y = torch.tensor(np.asarray(data.y))
 
     def chol(parts):
         return torch.stack([torch.stack([parts[0], 0 * parts[0]]), parts[1:]])
