@@ -11,15 +11,27 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 import torch
 
-from benchmarks.inference_designs import COEFFICIENTS, SIZES, Draw, active, nothing
+from benchmarks.inference_designs import (
+    COEFFICIENTS,
+    MANY,
+    SHIFT,
+    SIZES,
+    STRETCH,
+    Draw,
+    active,
+    nothing,
+    some_without,
+    wrong_link,
+)
 from benchmarks.store import FOLDER, recall, remember
 from diagatt import DiagAttClassifier, DiagAttRegressor
+from diagatt.families import get_family
 from diagatt.solvers import Likelihood, Mixture
 from diagatt.solvers.auto.contest import Contest
 from diagatt.solvers.auto.contestants import attention_contestants, uniform_contestants
@@ -27,10 +39,12 @@ from diagatt.solvers.auto.units import ResponseUnits
 from diagatt.solvers.auto.witnesses import contest_existence
 from diagatt.solvers.base import Model
 from diagatt.solvers.folds import content_folds
+from diagatt.solvers.glm import fit_linear
 from diagatt.tables import markdown_table
 
 RUN = "inference"
 FAMILIES = ("gaussian", "bernoulli", "poisson", "gamma")
+COUNTS = "negative_binomial"
 SHAPES = ("well", "t5", "skew", "correlated")
 SOLVERS = {"mixture": Mixture, "likelihood": Likelihood}
 N_NEW = 1500
@@ -63,13 +77,56 @@ def existence_by(solver: str, family: str, draw: Callable[[int], Draw], seed: in
     return {"statistic": found.statistic, "found": float(found.is_found)}
 
 
+def power(family: str, effect: float, seed: int) -> dict[str, float]:
+    """Compare the default's test with one that knows everything but whether rows matter.
+
+    The oracle knows the distributions of rows and the coefficients; its statistic is the likelihood
+    of the responses, compared with that of 199 permutations of them.
+    """
+    X, y, _ = active("well", family, 300, seed, effect=effect)
+    z = effect * SIZES[family] * (X @ COEFFICIENTS)  # (n, 10)
+    score = ((X**2).sum(axis=2) - (((X - SHIFT) / STRETCH) ** 2).sum(axis=2)) / 2
+    log_kappa = torch.from_numpy(score).log_softmax(dim=1)
+    law, n = get_family(family), len(y)
+    phi = {"gaussian": 0.25, "gamma": 0.5}.get(family, 1.0)
+    repeated = torch.from_numpy(np.repeat(y.astype(float), z.size))
+    tiled = torch.from_numpy(np.tile(z.ravel(), n))[:, None]
+    density = law.log_density(repeated, tiled, phi).reshape(n, n, -1)
+    table = (log_kappa + density).logsumexp(dim=2).numpy()  # response by sample
+    rng, line = np.random.default_rng((seed, 17)), np.arange(n)
+    drawn = [table[rng.permutation(n), line].sum() for _ in range(199)]
+    rank = np.sum(np.array(drawn) >= table[line, line].sum())
+    found = existence(family, partial(active, "well", family, 300, effect=effect), seed)
+    return {"oracle": float(rank < 10), "found": found["found"]}
+
+
 def coverage(shape: str, family: str, solver: str, seed: int) -> dict[str, Any]:
     """Return which 95 % intervals of coefficients hold the truth."""
     X, y, _ = active(shape, family, 400, seed)
+    return _covered_by(family, solver, X, y, SIZES[family] * COEFFICIENTS, seed)
+
+
+def wrongly_linked(family: str, solver: str, seed: int) -> dict[str, Any]:
+    """Return which intervals hold the coefficients of the GLM of the active row, linked as said."""
+    X, y, _ = wrong_link(family, 400, seed)
+    return _covered_by(family, solver, X, y, _pseudo_truth(family), seed)
+
+
+@cache
+def _pseudo_truth(family: str) -> np.ndarray:
+    X, y, place = wrong_link(family, MANY, 10**6)
+    rows = torch.from_numpy(X[np.arange(MANY), place])
+    response = torch.from_numpy(y.astype(float))
+    law, weights = get_family(family), torch.ones(MANY, dtype=torch.float64)
+    return fit_linear(law, rows, response, weights, ridge=0.0)[0][:, 0].numpy()
+
+
+def _covered_by(
+    family: str, solver: str, X: np.ndarray, y: np.ndarray, truth: np.ndarray, seed: int
+) -> dict[str, Any]:
     model = model_of(family, SOLVERS[solver](), seed).fit(X, y)
     if model.value_se_ is None:
         return {"covered": None, "note": model.errors_note_}
-    truth = SIZES[family] * COEFFICIENTS
     error = np.abs(model.value_[0] - truth) / model.value_se_[: len(truth)]
     covered = (error < 1.959964).astype(float).tolist()
     return {"covered": covered, "se": float(np.mean(model.value_se_[: len(truth)]))}
@@ -105,6 +162,21 @@ def certainty(shape: str, family: str, solver: str, seed: int) -> dict[str, Any]
     result["FDR, 100 labels"] = _wrong(named, new.place[100:])
     result["named, 100 labels"] = len(named) / (N_NEW - 100)
     return result
+
+
+def without_a_row(solver: str, family: str, shape: str, share: float, seed: int) -> dict:
+    """Return the estimated share of samples with a row, and how well "none" is told."""
+    X, y, _ = some_without(shape, family, 400, share, seed)
+    model = model_of(family, SOLVERS[solver](none=True), seed).fit(X, y)
+    new = some_without(shape, family, N_NEW, share, seed + 100_000)
+    located = model.locate(new.X, none=True)[:, 0]
+    return {
+        "share": share,
+        "estimate": model.prevalence_,
+        "off": abs(model.prevalence_ - share),
+        "none told": float(((located == -1) == (new.place == -1)).mean()),
+        "rows found": float((located == new.place)[new.place >= 0].mean()),
+    }
 
 
 def default_on_noise(family: str, kind: str, seed: int) -> dict[str, float]:
@@ -149,7 +221,7 @@ SECTIONS: dict[str, Cells] = {
     "coverage": {
         f"{solver}, {family}, {shape}": partial(coverage, shape, family, solver)
         for solver in SOLVERS
-        for family in FAMILIES
+        for family in (*FAMILIES, COUNTS)
         for shape in SHAPES
     },
     "certainty": {
@@ -157,6 +229,28 @@ SECTIONS: dict[str, Cells] = {
         for solver in SOLVERS
         for family in ("gaussian", "bernoulli")
         for shape in SHAPES
+    },
+    "none": {
+        f"{solver}, {family}, {shape}, {share}": partial(
+            without_a_row, solver, family, shape, share
+        )
+        for solver, family, shape in (
+            ("likelihood", "gaussian", "well"),
+            *(("mixture", "gaussian", shape) for shape in SHAPES),
+            *(("likelihood", family, "well") for family in FAMILIES[1:]),
+            *(("mixture", family, "well") for family in FAMILIES[1:]),
+        )
+        for share in (0.4, 0.7, 1.0)
+    },
+    "power": {
+        f"{family}, effect {effect}": partial(power, family, effect)
+        for family in FAMILIES
+        for effect in (0.1, 0.15, 0.2, 0.3, 0.4)
+    },
+    "wrong link": {
+        f"{solver}, {family}": partial(wrongly_linked, family, solver)
+        for solver in SOLVERS
+        for family in FAMILIES
     },
     "noise": {
         f"{family}, {kind}": partial(default_on_noise, family, kind)

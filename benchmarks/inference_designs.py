@@ -10,7 +10,11 @@ ROWS, FEATURES = 10, 5
 COEFFICIENTS = np.array([1.0, -1.0, 0.5, 1.0, 0.0])
 SHIFT = np.array([1.6, -0.8, 0.0, 0.0, 0.0])
 # Size of effects on each family's predictor.
-SIZES = {"gaussian": 1.0, "bernoulli": 1.0, "poisson": 0.3, "gamma": 0.3}
+SIZES = {"gaussian": 1.0, "bernoulli": 1.0, "poisson": 0.3, "gamma": 0.3, "negative_binomial": 0.3}
+# Of rows that decide: they are stretched by it before they are shifted.
+STRETCH = 1.3
+# Samples from which coefficients under a wrong link are computed.
+MANY = 200_000
 
 
 class Draw(NamedTuple):
@@ -41,6 +45,8 @@ def responses(family: str, z: np.ndarray, rng: np.random.Generator) -> np.ndarra
         return (z + rng.logistic(size=len(z)) > 0).astype(int)
     if family == "poisson":
         return rng.poisson(np.exp(np.clip(z, -20, 8))).astype(float)
+    if family == "negative_binomial":  # variance μ + μ²/2
+        return rng.poisson(rng.gamma(2.0, np.exp(np.clip(z, -20, 8)) / 2.0)).astype(float)
     return rng.gamma(2.0, np.exp(z) / 2.0) + 1e-9
 
 
@@ -49,9 +55,38 @@ def active(shape: str, family: str, n: int, seed: int, effect: float = 1.0) -> D
     rng = np.random.default_rng(seed)
     X = rows_of(shape, n, FEATURES, rng)
     line, place = np.arange(n), rng.integers(ROWS, size=n)
-    X[line, place] = 1.3 * X[line, place] + SHIFT
+    X[line, place] = STRETCH * X[line, place] + SHIFT
     z = effect * SIZES[family] * (X[line, place] @ COEFFICIENTS)
     return Draw(X, responses(family, z, rng), place)
+
+
+def some_without(shape: str, family: str, n: int, share: float, seed: int) -> Draw:
+    """Draw samples of which only a share has a row that decides; `place` is −1 in the others."""
+    rng = np.random.default_rng((seed, 11))
+    X = rows_of(shape, n, FEATURES, rng)
+    line, place = np.arange(n), rng.integers(ROWS, size=n)
+    has = rng.random(n) < share
+    X[line[has], place[has]] = STRETCH * X[line[has], place[has]] + SHIFT
+    z = np.where(has, SIZES[family] * (X[line, place] @ COEFFICIENTS), 0.0)
+    return Draw(X, responses(family, z, rng), np.where(has, place, -1))
+
+
+def wrong_link(family: str, n: int, seed: int) -> Draw:
+    """Draw samples as `active` does whose responses have another link than the family says.
+
+    Means are z + z²/8 (gaussian), the complementary log-log of z (bernoulli), and log(1 + e^(z+1))
+    (counts and amounts).
+    """
+    rng = np.random.default_rng((seed, 13))
+    X = rows_of("well", n, FEATURES, rng)
+    line, place = np.arange(n), rng.integers(ROWS, size=n)
+    X[line, place] = STRETCH * X[line, place] + SHIFT
+    z = SIZES[family] * (X[line, place] @ COEFFICIENTS)
+    if family == "gaussian":
+        return Draw(X, responses(family, z + z**2 / 8, rng), place)
+    if family == "bernoulli":
+        return Draw(X, (rng.random(n) < 1 - np.exp(-np.exp(z))).astype(int), place)
+    return Draw(X, responses(family, np.log(np.logaddexp(0, z + 1)), rng), place)
 
 
 def nothing(kind: str, family: str, n: int, d: int, seed: int) -> Draw:

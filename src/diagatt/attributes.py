@@ -36,9 +36,13 @@ OPTIONAL = frozenset(
         "conformal_scores_",
         "conformal_classes_",
         "conformal_dispersion_",
+        "conformal_ambiguity_",
         "labelled_rows_",
         "n_outputs_",
         "outcome_names_",
+        "none_score_",
+        "none_value_",
+        "prevalence_",
     }
 )
 

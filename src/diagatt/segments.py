@@ -50,6 +50,31 @@ def spread(per_sample: Tensor, offsets: Tensor) -> Tensor:
     return torch.repeat_interleave(per_sample, offsets.diff(), dim=0)
 
 
+def with_last(x: Tensor, last: Tensor, offsets: Tensor) -> Tensor:
+    """Return rows with one more at the end of each sample, (N, …) and (n, …) → (N + n, …).
+
+    Examples
+    --------
+    >>> with_last(torch.tensor([1, 2, 3]), torch.tensor([8, 9]), torch.tensor([0, 2, 3]))
+    tensor([1, 2, 8, 3, 9])
+    """
+    order = x.new_empty(len(x) + len(last), dtype=torch.int64)
+    order[places_before_last(offsets)] = torch.arange(len(x), device=x.device)
+    order[one_longer(offsets)[1:] - 1] = torch.arange(len(last), device=x.device) + len(x)
+    return torch.cat([x, last])[order]
+
+
+def one_longer(offsets: Tensor) -> Tensor:
+    """Return where samples begin and end if each has one row more, (n + 1,)."""
+    return offsets + torch.arange(len(offsets), device=offsets.device)
+
+
+def places_before_last(offsets: Tensor) -> Tensor:
+    """Return where rows stand after each sample has got one more at its end, (N,)."""
+    rows = torch.arange(int(offsets[-1]), device=offsets.device)
+    return rows + sample_of_row(offsets)
+
+
 def segment_sum(x: Tensor, offsets: Tensor) -> Tensor:
     """Return sums over the rows of each sample, (N, …) → (n, …)."""
     if x.dtype is torch.float32 and bool((offsets.diff() > LONG_SAMPLE).any()):

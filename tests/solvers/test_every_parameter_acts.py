@@ -44,6 +44,7 @@ OF_SOLVERS = {
         "init": (ADAM, "zero"),
         "init_scale": (ADAM, 1.0),
         "n_restarts": (ADAM, 2),
+        "none": (ADAM, True),
     },
     Likelihood: {
         "covariance": ({}, "tied"),
@@ -51,6 +52,7 @@ OF_SOLVERS = {
         "shrinkage": ({}, 0.9),
         "max_iterations": ({}, 1),
         "tolerance": ({"shrinkage": 0.0}, 1e-9),
+        "none": ({}, True),
     },
     Mixture: {
         "parameterization": (ADAM, "psd"),
@@ -63,6 +65,7 @@ OF_SOLVERS = {
         "max_epochs": (ADAM, 3),
         "tolerance": ({"optimizer": "lbfgs"}, 0.1),
         "n_starts": (ADAM, 1),
+        "none": (ADAM, True),
     },
     Refined: {
         "first": ({"then": SHORT}, Likelihood("tied")),

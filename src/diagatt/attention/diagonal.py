@@ -23,10 +23,20 @@ from torch import Tensor, nn
 from diagatt.attention.coupling import COUPLINGS, attend
 from diagatt.attention.mixture import READOUTS, Assignments, assignments
 from diagatt.attention.module import AttentionModule
+from diagatt.attention.nonerow import Candidates, known_with_none, none_scores, with_none
 from diagatt.attention.query_key import PARAMETERIZATIONS
 from diagatt.families import Family, get_family
 from diagatt.scores import get_score_form
-from diagatt.segments import offsets_from, segment_logsumexp, segment_sum, spread, weighted_pool
+from diagatt.segments import (
+    offsets_from,
+    one_longer,
+    places_before_last,
+    segment_logsumexp,
+    segment_sum,
+    spread,
+    weighted_pool,
+    with_last,
+)
 
 
 class DiagonalAttention(AttentionModule):
@@ -62,6 +72,9 @@ class DiagonalAttention(AttentionModule):
         The response distribution, whose link a mixture needs.
     value_bound, score_bound : float, optional
         The paper's bounded parameter space: ‖V‖_F ≤ R₁ and ‖W_r‖_op ≤ R₂, kept by `project_`.
+    none : bool
+        Whether samples may have no row of interest, see `diagatt.attention.nonerow`; heads then
+        choose rows independently of each other.
 
     Examples
     --------
@@ -90,6 +103,7 @@ class DiagonalAttention(AttentionModule):
         family: str | Family | None = None,
         value_bound: float | None = None,
         score_bound: float | None = None,
+        none: bool = False,
     ) -> None:
         super().__init__()
         if parameterization not in PARAMETERIZATIONS:
@@ -120,6 +134,13 @@ class DiagonalAttention(AttentionModule):
         self.value = nn.Parameter(torch.zeros(n_heads, n_features, n_outputs))
         self.intercept = nn.Parameter(torch.zeros(n_outputs))
         self.covariate = nn.Parameter(torch.zeros(n_covariates, n_outputs))
+        self.none_score: nn.Parameter | None = None  # (R,)
+        self.none_value: nn.Parameter | None = None  # (R, K)
+        if none:
+            if n_heads > groups:
+                raise ValueError("none=True is for one head.")
+            self.none_score = nn.Parameter(torch.zeros(n_heads))
+            self.none_value = nn.Parameter(torch.zeros(n_heads, n_outputs))
         self.reset_parameters()
 
     @classmethod
@@ -130,6 +151,8 @@ class DiagonalAttention(AttentionModule):
         value: Tensor,
         intercept: Tensor,
         covariate: Tensor,
+        *,
+        none: tuple[Tensor, Tensor] | None = None,
         **how: Any,
     ) -> Self:
         """Make a module of given parameters; nothing is drawn and nothing is copied.
@@ -139,6 +162,8 @@ class DiagonalAttention(AttentionModule):
         query, key : tensors of shape (R, D, q)
             W_Q and W_K; or W itself, (R, D, D), and None.
         value, intercept, covariate : tensors of shapes (R, d, K), (K,) and (n_covariates, K)
+        none : tensors of shapes (R,) and (R, K), optional
+            Score and value of the none-row.
         **how
             Temperature, score form, coupling, groups, readout and family.
         """
@@ -146,12 +171,14 @@ class DiagonalAttention(AttentionModule):
         if key is not None:
             how |= {"parameterization": "factored", "rank": key.shape[-1]}
         with torch.device("meta"):
-            module = cls(d, heads, n_outputs, len(covariate), **how)
+            module = cls(d, heads, n_outputs, len(covariate), none=none is not None, **how)
         state = {"value": value, "intercept": intercept, "covariate": covariate}
         if key is None:
             state["query_key.weight"] = query
         else:
             state |= {"query_key.query": query, "query_key.key": key}
+        if none is not None:
+            state |= {"none_score": none[0], "none_value": none[1]}
         module.load_state_dict(state, assign=True)
         return module
 
@@ -165,10 +192,25 @@ class DiagonalAttention(AttentionModule):
         self.query_key.reset_(scale, generator)
         for parameter in self.effects():
             parameter.zero_()
+        if self.none_score is not None:
+            self.none_score.zero_()
+
+    @property
+    def has_none(self) -> bool:
+        """Whether samples may have no row of interest."""
+        return self.none_score is not None
+
+    @property
+    def none(self) -> tuple[Tensor, Tensor] | None:
+        """Score (R,) and value (R, K) of the none-row, if there is one."""
+        if self.none_score is None or self.none_value is None:
+            return None
+        return self.none_score, self.none_value
 
     def effects(self) -> list[nn.Parameter]:
-        """Return the parameters in which the predictor is linear: V, b and γ."""
-        return [self.value, self.intercept, self.covariate]
+        """Return the parameters in which the predictor is linear: V, a of none-rows, b and γ."""
+        own = [] if self.none_value is None else [self.none_value]
+        return [self.value, *own, self.intercept, self.covariate]
 
     def scores(self, values: Tensor, offsets: Tensor, log_prior: Tensor | None = None) -> Tensor:
         """Return ψ, (N, R): equation (diag_score); with τ log w of rows that have weights w."""
@@ -198,17 +240,28 @@ class DiagonalAttention(AttentionModule):
         return scores, products
 
     def features(self, values: Tensor, offsets: Tensor, log_prior: Tensor | None = None) -> Tensor:
-        """Return the pooled rows Xᵀκ_r of all heads side by side, (n, R·d): what V multiplies."""
+        """Return the pooled rows Xᵀκ_r of all heads side by side, (n, R·d): what V multiplies.
+
+        The weights of none-rows, which a multiplies, follow, (n, R).
+        """
         kappa = self.attention(values, offsets, log_prior)
-        return weighted_pool(kappa, values, offsets).flatten(1)
+        pooled = weighted_pool(kappa, values, offsets).flatten(1)
+        if not self.has_none:
+            return pooled
+        return torch.cat([pooled, 1 - segment_sum(kappa, offsets)], dim=1)
 
     def attention(self, values: Tensor, offsets: Tensor, log_prior: Tensor | None = None) -> Tensor:
         """Return κ, (N, R): equation (softmax_diag_score_multi)."""
         return self.weights(self.scores(values, offsets, log_prior), offsets)
 
     def weights(self, scores: Tensor, offsets: Tensor) -> Tensor:
-        """Return κ of given scores ψ, (N, R)."""
-        return attend(scores / self.temperature, offsets, self.coupling, self.groups)
+        """Return κ of given scores ψ, (N, R); they sum to the probability that there is a row."""
+        if self.none_score is None:
+            return attend(scores / self.temperature, offsets, self.coupling, self.groups)
+        own = none_scores(offsets, self.none_score, self.temperature)
+        scores = with_last(scores, own, offsets)
+        kappa = attend(scores / self.temperature, one_longer(offsets), self.coupling, self.groups)
+        return kappa[places_before_last(offsets)]
 
     def forward(
         self,
@@ -240,17 +293,17 @@ class DiagonalAttention(AttentionModule):
             values, offsets = _pack(values, mask)
         if offsets is None:
             raise ValueError("packed rows need offsets; padded samples have shape (n, p, d).")
-        scores, effects = self.rows(values, offsets, log_prior)
+        scores, effects, places = self.candidates(values, offsets, log_prior)
         shared = self.shared(offsets, covariates, offset)
-        return self.predictors_of(scores, effects, shared, offsets)
+        return self.predictors_of(scores, effects, shared, places)
 
     def predictors_of(
         self, scores: Tensor, effects: Tensor, shared: Tensor, offsets: Tensor
     ) -> Tensor:
-        """Return z, (n, K), of given scores and effects (see `rows`) and shared terms (n, K)."""
+        """Return z, (n, K), of given `candidates` and shared terms (n, K)."""
         if self.family is None or self.readout == "pooled" or self.family.has_identity_link:
             # ⟨v_r, Xᵀκ_r⟩ = Σ_j κ_jr ⟨v_r, x_j⟩: rows were projected, no pooled rows needed.
-            kappa = self.weights(scores, offsets)  # (N, R)
+            kappa = attend(scores / self.temperature, offsets, self.coupling, self.groups)  # (N, R)
             return segment_sum((kappa[:, :, None] * effects).sum(dim=1), offsets) + shared
         # Predictors of several groups are averaged; the values of each are divided by their count.
         groups = zip(scores.chunk(self.groups, 1), effects.chunk(self.groups, 1), strict=True)
@@ -259,6 +312,15 @@ class DiagonalAttention(AttentionModule):
             for own, z in groups
         ]
         return torch.stack(mixed).mean(dim=0)
+
+    def candidates(
+        self, values: Tensor, offsets: Tensor, log_prior: Tensor | None = None
+    ) -> Candidates:
+        """Return scores and effects of rows and, if samples may have none, of none-rows."""
+        scores, effects = self.rows(values, offsets, log_prior)
+        if self.none is None:
+            return Candidates(scores, effects, offsets)
+        return with_none(scores, effects, offsets, *self.none, self.temperature)
 
     def rows(
         self, values: Tensor, offsets: Tensor, log_prior: Tensor | None = None
@@ -313,8 +375,8 @@ class DiagonalAttention(AttentionModule):
         log_prior: Tensor | None = None,
     ) -> Assignments:
         """Return the rows that may be active, with their log probabilities and predictors."""
-        scores, effects = self.rows(values, offsets, log_prior)
-        return self._assignments(scores, effects, self.shared(offsets, covariates, offset), offsets)
+        scores, effects, places = self.candidates(values, offsets, log_prior)
+        return self._assignments(scores, effects, self.shared(offsets, covariates, offset), places)
 
     def joint_density(
         self,
@@ -328,9 +390,11 @@ class DiagonalAttention(AttentionModule):
         log_prior: Tensor | None = None,
     ) -> Assignments:
         """Return log κ p(y | z, φ) of every row that may be active, (M,), with its predictor."""
-        scores, effects = self.rows(values, offsets, log_prior)
+        scores, effects, places = self.candidates(values, offsets, log_prior)
         shared = self.shared(offsets, covariates, offset)
-        return self._joint_density(y, scores, effects, shared, offsets, phi, log_known)
+        if log_known is not None and self.has_none:
+            log_known = known_with_none(log_known, offsets)
+        return self._joint_density(y, scores, effects, shared, places, phi, log_known)
 
     def log_density_of(
         self,
@@ -342,7 +406,7 @@ class DiagonalAttention(AttentionModule):
         phi: float | Tensor = 1.0,
         log_known: Tensor | None = None,
     ) -> Tensor:
-        """Return `log_density` of given scores and effects; φ may be that of every sample, (n,)."""
+        """Return `log_density` of given `candidates`; φ may be that of every sample, (n,)."""
         given = (y, scores, effects, shared, offsets, phi, log_known)
         terms, _, places = self._joint_density(*given)
         return segment_logsumexp(terms, places)
@@ -374,6 +438,8 @@ class DiagonalAttention(AttentionModule):
         ½ linear_ridge ‖u‖², in place of what its entries of W would add.
         """
         total = 0.5 * ridge * self.value.square().sum()
+        if self.none_value is not None:
+            total = total + 0.5 * ridge * self.none_value.square().sum()
         if score_ridge or linear_ridge:
             W, d = self.query_key.matrix(), self.n_features
             squares = score_ridge * W.square().sum()

@@ -31,10 +31,19 @@ class RowTerms(NamedTuple):
     shared: Tensor  # (n, K)
     offsets: Tensor  # (n + 1,)
     coupling: str
+    has_none: bool = False  # whether the last row of each sample is its none-row
 
     def weights(self, temperature: float = 1.0) -> Tensor:
-        """Return κ of scores divided by a temperature, (N, R)."""
-        return attend(self.scores / temperature, self.offsets, self.coupling)
+        """Return κ of scores divided by a temperature, (N, R), without none-rows."""
+        return self._of_rows(attend(self.scores / temperature, self.offsets, self.coupling))
+
+    def _of_rows(self, kappa: Tensor) -> Tensor:
+        """Leave weights of none-rows out."""
+        if not self.has_none:
+            return kappa
+        is_row = torch.ones(len(kappa), dtype=torch.bool, device=kappa.device)
+        is_row[self.offsets[1:] - 1] = False
+        return kappa[is_row]
 
     def weights_given(self, log_density: Callable[[Tensor], Tensor]) -> Tensor:
         """Return P(row j is active | X, y) of every head, (N, R), of log p(y | z), (M, K) → (M,).
@@ -44,7 +53,8 @@ class RowTerms(NamedTuple):
         n, R = len(self.offsets) - 1, self.scores.shape[1]
         if R == 1:
             z = self.effects[:, 0] + spread(self.shared, self.offsets)
-            return segment_softmax(self.scores + log_density(z)[:, None], self.offsets)
+            kappa = segment_softmax(self.scores + log_density(z)[:, None], self.offsets)
+            return self._of_rows(kappa)
         found = weighted_assignments(*self[:4], self.coupling == "distinct")
         _, rows = top_candidates(self.scores, self.offsets, n_candidates(R))  # (n, R, C)
         total = (found.log_probability + log_density(found.predictor)).reshape(n, -1)
@@ -83,15 +93,16 @@ def row_terms(
     """
     if isinstance(module, Blend):
         return _of_blend(module, values, offsets, covariates, offset, log_prior)
-    scores, effects = (t.double() for t in module.rows(values, offsets, log_prior))
+    scores, effects, places = module.candidates(values, offsets, log_prior)
+    scores, effects = scores.double(), effects.double()
     shared = module.shared(offsets, covariates, offset).double()
     scores, M = scores / module.temperature, module.groups
     if M > 1:  # values were divided by M
-        kappa = attend(scores, offsets, module.coupling, M)
+        kappa = attend(scores, places, module.coupling, M)
         parts = [*zip(kappa.chunk(M, 1), scores.chunk(M, 1), [1 / M] * M, strict=True)]
         scores = _mean_scores(parts)
         effects = torch.stack(effects.chunk(M, 1)).sum(dim=0)
-    return RowTerms(scores, effects, shared, offsets, module.coupling)
+    return RowTerms(scores, effects, shared, places, module.coupling, module.has_none)
 
 
 def _of_blend(

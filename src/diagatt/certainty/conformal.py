@@ -6,8 +6,10 @@ A held-out response has the normalized score
 
 where μ_j is what row j alone would predict and V the variance function of the family: samples
 whose rows disagree get wider intervals. The interval of a new sample has the half-width that
-covers the asked share of held-out scores. Class sets hold every class that is at least as probable
-as the asked share of held-out samples of that class found it.
+covers the asked share of the scores of held-out samples that are about as ambiguous: the least,
+the middle or the most ambiguous third, by the entropy of attention. So intervals cover within each
+third, also where the model of the spread is wrong. Class sets hold every class that is at least as
+probable as the asked share of held-out samples of that class found it.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ from diagatt.solvers.problem import Samples
 
 # Share of the residual variance that φ has at least.
 LEAST_SHARE = 0.1
+# Thirds of held-out samples have scores of their own if they are at least so many.
+LEAST_OF_THIRD = 50
 # |z| beyond which means are at the end of their range.
 FAR = 300.0
 
@@ -49,12 +53,15 @@ class Conformity:
         φ of the normalized score.
     log_score : float
         Mean log density of held-out responses around their predicted means.
+    ambiguity : array of shape (n,), optional
+        Entropy of the attention in nats, where there are normalized residuals.
     """
 
     scores: np.ndarray | None
     classes: np.ndarray | None
     dispersion: float | None
     log_score: float = math.nan
+    ambiguity: np.ndarray | None = None
 
 
 def conformity_of(unseen: OutOfFold) -> Conformity:
@@ -63,12 +70,13 @@ def conformity_of(unseen: OutOfFold) -> Conformity:
     one = torch.zeros(1, samples.n_outputs, dtype=torch.float64)
     mean = family.inverse_link(one).repeat(samples.n_samples, 1)
     rows = torch.zeros(samples.n_samples, dtype=torch.float64)
+    ambiguity = torch.zeros_like(rows)
     # Intervals around means are for responses that are one number each.
     has_intervals = family.response_width == 1 and family.predicts_mixtures
     for place, part, predictor in unseen.parts():
         mean[place.cpu()] = family.inverse_link(predictors(predictor, part).double()).cpu()
         if has_intervals and not family.classifies:
-            rows[place.cpu()] = row_variance(predictor, part).cpu()
+            rows[place.cpu()], ambiguity[place.cpu()] = row_spread(predictor, part)
     y, w = samples.y.double().cpu(), samples.weights.double().cpu()
     score = _log_score(family, y, mean, w)
     if family.classifies and family.response_width == 1:
@@ -82,7 +90,8 @@ def conformity_of(unseen: OutOfFold) -> Conformity:
     squares = (y - mean[:, 0]).square() / unit
     total = float(squares.mean())
     phi = max(total - float((rows / unit).mean()), LEAST_SHARE * total, 1e-300)
-    return Conformity((squares / (phi + rows / unit)).sqrt().numpy(), None, phi, score)
+    scores = (squares / (phi + rows / unit)).sqrt().numpy()
+    return Conformity(scores, None, phi, score, ambiguity.numpy())
 
 
 def _log_score(family: Family, y: Tensor, mean: Tensor, weights: Tensor) -> float:
@@ -96,8 +105,8 @@ def _log_score(family: Family, y: Tensor, mean: Tensor, weights: Tensor) -> floa
     return float((share * family.log_density(y, z, phi)).sum())
 
 
-def row_variance(predictor: DiagonalAttention | Blend, part: Samples) -> Tensor:
-    """Return the variance over rows of what each alone would predict, (n,)."""
+def row_spread(predictor: DiagonalAttention | Blend, part: Samples) -> tuple[Tensor, Tensor]:
+    """Return the variance over rows of what each alone would predict, and their entropy, (n,)."""
     given = (part.values, part.offsets, part.covariates, part.offset, part.log_prior)
     terms = row_terms(predictor, *given)
     log_p, z, places = terms.assignments()
@@ -106,7 +115,9 @@ def row_variance(predictor: DiagonalAttention | Blend, part: Samples) -> Tensor:
     mean = part.family.inverse_link(z)[:, 0]
     p = log_p.exp()
     moments = segment_sum(torch.stack([p * mean, p * mean**2], dim=1), places)  # (n, 2)
-    return (moments[:, 1] - moments[:, 0] ** 2).clamp(min=0.0)
+    variance = (moments[:, 1] - moments[:, 0] ** 2).clamp(min=0.0)
+    entropy = segment_sum(-torch.special.xlogy(p, p)[:, None], places)[:, 0]
+    return variance.cpu(), entropy.cpu()
 
 
 def variance_function(family: Family, mean: Tensor) -> Tensor:
@@ -124,15 +135,46 @@ def variance_function(family: Family, mean: Tensor) -> Tensor:
     return slope**2 / curvature.clamp(min=1e-300)
 
 
-def interval(
-    conformity: Conformity, level: float, mean: Tensor, rows: Tensor, family: Family
-) -> np.ndarray:
-    """Return lower and upper ends for new samples, (n, 2)."""
+def score_quantiles(conformity: Conformity, level: float, ambiguity: np.ndarray) -> np.ndarray:
+    """Return the score that covers new samples of this ambiguity with probability `level`, (n,).
+
+    Examples
+    --------
+    >>> scores = np.r_[np.ones(60), np.full(60, 2.0), np.full(60, 3.0)]
+    >>> conformity = Conformity(scores, None, 1.0, ambiguity=scores / 10)
+    >>> score_quantiles(conformity, 0.9, np.array([0.0, 0.2, 0.5])).tolist()
+    [1.0, 2.0, 3.0]
+    """
     assert conformity.scores is not None
+    whole = np.full(len(ambiguity), _quantile(conformity.scores, level))
+    if conformity.ambiguity is None:  # of a file that is older than thirds
+        return whole
+    edges = np.quantile(conformity.ambiguity, [1 / 3, 2 / 3])
+    third = np.searchsorted(edges, conformity.ambiguity)
+    parts = [conformity.scores[third == k] for k in range(3)]
+    quantiles = np.array([_quantile(part, level) for part in parts])
+    if min(map(len, parts)) < LEAST_OF_THIRD or not np.isfinite(quantiles).all():
+        return whole
+    return quantiles[np.searchsorted(edges, ambiguity)]
+
+
+def _quantile(scores: np.ndarray, level: float) -> float:
+    """Return the score that a further one does not exceed with probability `level`."""
+    place = math.ceil((len(scores) + 1) * level)
+    return math.inf if place > len(scores) else float(np.sort(scores)[place - 1])
+
+
+def interval(
+    conformity: Conformity,
+    level: float,
+    mean: Tensor,
+    spread: tuple[Tensor, Tensor],
+    family: Family,
+) -> np.ndarray:
+    """Return lower and upper ends for new samples, (n, 2), given their `row_spread`."""
     assert conformity.dispersion is not None
-    n = len(conformity.scores)
-    place = math.ceil((n + 1) * level)
-    quantile = math.inf if place > n else float(np.sort(conformity.scores)[place - 1])
+    rows, ambiguity = spread
+    quantile = torch.from_numpy(score_quantiles(conformity, level, ambiguity.numpy()))
     width = quantile * (conformity.dispersion * variance_function(family, mean) + rows).sqrt()
     ends = torch.stack([mean - width, mean + width], dim=1)
     far = torch.tensor([[-math.inf], [math.inf]], dtype=torch.float64)

@@ -49,6 +49,10 @@ class Certainty:
     row_sets : list
         For each sample an array of rows that hold the active one with the asked probability; with
         several heads, a list of such arrays.
+    none : array (n, R) or None
+        Probability that the sample has no row of interest, if the solver has ``none=True``.
+        `posterior` and `none` are then about one row or none, `row_sets` hold the active row with
+        the asked probability in samples that have one.
     temperature : float or None
         T̂ out of fold: 1 if weights are posteriors, above 1.5 they were recalibrated.
     """
@@ -59,6 +63,7 @@ class Certainty:
     ambiguous: np.ndarray
     row_sets: list
     temperature: float | None = None
+    none: np.ndarray | None = None
 
     def _repr_html_(self) -> str:
         """Show the first samples as a table in notebooks."""

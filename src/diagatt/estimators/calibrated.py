@@ -15,6 +15,7 @@ from torch import Tensor
 
 from diagatt import attributes, coerce, parameters
 from diagatt.attention.coupling import best_rows
+from diagatt.attention.nonerow import given_some, none_probability
 from diagatt.attention.rowterms import row_terms
 from diagatt.certainty import Certainty, Discoveries, NotAPosteriorWarning
 from diagatt.certainty.conformal import Conformity, conformity_of
@@ -56,6 +57,7 @@ class Calibrated(DiagonalReading):
         "conformal_scores_": parameters.optional(attributes.floats()),
         "conformal_classes_": parameters.optional(attributes.whole()),
         "conformal_dispersion_": parameters.optional(attributes.number()),
+        "conformal_ambiguity_": parameters.optional(attributes.floats()),
         "log_score_": parameters.optional(attributes.number()),
         "labelled_rows_": parameters.optional(attributes.floats()),
     }
@@ -65,6 +67,7 @@ class Calibrated(DiagonalReading):
     conformal_scores_: np.ndarray | None = None  # (n,)
     conformal_classes_: np.ndarray | None = None  # (n,)
     conformal_dispersion_: float | None = None
+    conformal_ambiguity_: np.ndarray | None = None  # (n,)
     log_score_: float | None = None
     labelled_rows_: np.ndarray | None = None  # (m, R, 3): true row's weight, best weight, a hit
 
@@ -77,6 +80,7 @@ class Calibrated(DiagonalReading):
             "labelled_rows_": (*labelled[:1], self.n_heads_, 3),
             "conformal_scores_": scores[:1] or (0,),
             "conformal_classes_": scores[:1] or (0,),
+            "conformal_ambiguity_": scores[:1] or (0,),
         }
 
     # ------------------------------------------------------------------ out of fold
@@ -204,6 +208,7 @@ class Calibrated(DiagonalReading):
         found = conformity_of(unseen)
         self.conformal_scores_, self.conformal_classes_ = found.scores, found.classes
         self.conformal_dispersion_, self.log_score_ = found.dispersion, found.log_score
+        self.conformal_ambiguity_ = found.ambiguity
         kappa, offsets = self._held_out_weights(unseen)
         columns = [thresholds(column, offsets) for column in kappa.T]
         self.row_thresholds_ = np.stack(columns, axis=1)
@@ -214,7 +219,8 @@ class Calibrated(DiagonalReading):
         for _, part, predictor in unseen.parts():
             given = (part.values, part.offsets, part.covariates, part.offset, part.log_prior)
             terms = row_terms(predictor, *given)
-            parts.append(terms.weights(self._used_temperature))
+            kappa = terms.weights(self._used_temperature)
+            parts.append(given_some(kappa, part.offsets) if terms.has_none else kappa)
             lengths.append(part.offsets.diff())
         offsets = np.concatenate([[0], torch.cat(lengths).cumsum(0).cpu().numpy()])
         return torch.cat(parts).cpu().numpy(), offsets
@@ -235,7 +241,7 @@ class Calibrated(DiagonalReading):
         if self.conformal_scores_ is None or self.conformal_dispersion_ is None:
             raise ValueError(_NO_FOLDS)
         kept = (self.conformal_scores_, self.conformal_classes_, self.conformal_dispersion_)
-        return Conformity(*kept)
+        return Conformity(*kept, ambiguity=self.conformal_ambiguity_)
 
     def _out_of_fold_facts(self) -> dict[str, Any]:
         facts: dict[str, Any] = {}
@@ -336,6 +342,11 @@ class Calibrated(DiagonalReading):
         located = best_rows(kappa, offsets, self.coupling_)
         posterior = kappa[offsets[:-1, None] + located, torch.arange(self.n_heads_)]
         entropy = segment_sum(-torch.special.xlogy(kappa, kappa), offsets)
+        none = None
+        if self.none_score_ is not None:
+            none = none_probability(kappa, offsets)
+            entropy = entropy - torch.special.xlogy(none, none)
+            kappa = given_some(kappa, offsets)
         if self._used_temperature != 1.0:
             self._warn_of_temperature()
         sets = self._row_sets(kappa.double().cpu().numpy(), rows.offsets, level)
@@ -346,6 +357,7 @@ class Calibrated(DiagonalReading):
             (posterior < 0.5).cpu().numpy(),
             sets,
             self.row_temperature_,
+            None if none is None else none.cpu().numpy(),
         )
 
     def _warn_of_temperature(self) -> None:
@@ -393,6 +405,8 @@ class Calibrated(DiagonalReading):
         located = best_rows(kappa, offsets, self.coupling_).cpu().numpy()
         heads = np.arange(self.n_heads_)
         best = weights[rows.offsets[:-1, None] + located, heads]
+        if self.none_score_ is not None:  # sets are about samples that have a row
+            weights = given_some(kappa, offsets).double().cpu().numpy()
         parts = [weights[places, heads], best, (located == labels).astype(float)]
         self.labelled_rows_ = np.stack(parts, axis=2)
         return self

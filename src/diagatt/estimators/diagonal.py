@@ -11,7 +11,7 @@ import torch
 from sklearn.metrics import accuracy_score, r2_score
 
 from diagatt import coerce
-from diagatt.certainty.conformal import class_thresholds, interval, row_variance
+from diagatt.certainty.conformal import class_thresholds, interval, row_spread
 from diagatt.estimators.diagonal_base import _DiagAtt
 from diagatt.estimators.outcomes import ClassificationOutcomes, RegressionOutcomes
 from diagatt.estimators.sources import from_sources
@@ -87,6 +87,10 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
         v, divided by the count of restarts.
     intercept_ : float
     covariate_coef_ : array of shape (n_covariates,)
+    none_score_, none_value_ : arrays of shape (n_restarts,), or None
+        Score ν and value a of the none-row, if the solver has ``none=True``.
+    prevalence_ : float or None
+        π̂, the share of samples that have a row of interest, likewise.
     shape_ : array
         Estimated parameters of the family beside the predictor: α of "negative_binomial", σ of
         "huber"; empty for most.
@@ -184,7 +188,8 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
     ) -> np.ndarray:
         """Return intervals that hold new responses with probability `level`, (n_samples, 2).
 
-        They rest on residuals of samples that fits had not seen, and are wider where rows disagree
+        They rest on residuals of samples that fits had not seen and that are about as ambiguous
+        (the least, middle or most ambiguous third), and are wider where rows disagree
         (`diagatt.certainty.conformal`). The default has such fits; other solvers need `calibrate`.
 
         Parameters
@@ -217,8 +222,7 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
         part = replace(part, log_prior=self._log_prior(rows))
         z = self._linear_predictor(X, covariates, offset, exposure)
         mean = torch.from_numpy(self._means(z)).double()
-        spread = row_variance(module, part).cpu()
-        return interval(conformity, level, mean[:, 0], spread, family)
+        return interval(conformity, level, mean[:, 0], row_spread(module, part), family)
 
 
 class DiagAttClassifier(ClassificationOutcomes, _DiagAtt):

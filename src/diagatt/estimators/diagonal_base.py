@@ -358,6 +358,11 @@ class _DiagAtt(TakesCovariates, Calibrated):
         self.value_ = _drop_single(module.value.mT.detach().cpu().numpy(), axis=1)  # (M·R, [K,] d)
         self.intercept_ = _drop_single(module.intercept.detach().cpu().numpy(), axis=0)
         self.covariate_coef_ = _drop_single(module.covariate.T.detach().cpu().numpy(), axis=0)
+        self.none_score_ = self.none_value_ = None
+        if module.none is not None:
+            self.none_score_, value = (t.detach().cpu().numpy() for t in module.none)
+            self.none_value_ = _drop_single(value, axis=1)
+        self.prevalence_ = fitted.prevalence
         self.n_covariates_ = problem.n_covariates
         self.temperature_ = float(module.temperature)
         self.shape_ = (fitted.family or problem.family).shape.numpy()

@@ -19,6 +19,7 @@ from diagatt.attention.blend import Blend
 from diagatt.attention.coupling import COUPLINGS, best_rows, least_rows
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.mixture import READOUTS
+from diagatt.attention.nonerow import none_probability
 from diagatt.attention.rowterms import row_terms
 from diagatt.certainty import ContestReport, Summary
 from diagatt.certainty.summary import coefficient
@@ -33,7 +34,7 @@ from diagatt.modelfile import ModelFileError
 from diagatt.persistence import from_document, refusal, to_document
 from diagatt.ragged import RaggedRows
 from diagatt.scores import SCORE_FORMS, get_score_form
-from diagatt.segments import map_blocks, weighted_pool
+from diagatt.segments import map_blocks, segment_max, weighted_pool
 from diagatt.solvers.checkpoint import with_prefix
 from diagatt.stores import RowStore
 
@@ -44,6 +45,8 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
     fitted_rules: ClassVar[attributes.Rules] = {
         **dict.fromkeys(("query_", "value_", "intercept_", "covariate_coef_"), attributes.floats()),
         "key_": parameters.optional(attributes.floats()),
+        **dict.fromkeys(("none_score_", "none_value_"), parameters.optional(attributes.floats())),
+        "prevalence_": parameters.optional(parameters.share(whole=True)),
         "value_se_": attributes.errors(),
         "n_heads_": parameters.count(1),
         "n_restarts_": parameters.count(1),
@@ -68,6 +71,9 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
     }
     query_: np.ndarray  # (M·R, D, q), or W itself, (M·R, D, D)
     key_: np.ndarray | None  # (M·R, D, q), or None
+    none_score_: np.ndarray | None = None  # (M·R,), if samples may have no row of interest
+    none_value_: np.ndarray | None = None  # (M·R, [K])
+    prevalence_: float | None = None
     readout_: str = "pooled"  # what files mean that were written before there was a choice
     members_: Sequence[StoredMember] = ()
     contest_: Sequence[dict] = ()
@@ -124,6 +130,8 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
             "query_": (heads, D, rank),
             "key_": (heads, D, rank),
             "value_": (heads, *outputs, d),
+            "none_score_": (heads,),
+            "none_value_": (heads, *outputs),
             "intercept_": outputs,
             "covariate_coef_": (*outputs, q),
             "value_se_": (*outputs, heads * d + 1 + q),
@@ -169,6 +177,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
             query,
             None if self.key_ is None else torch.tensor(self.key_, dtype=self._dtype),
             *effects,
+            none=self._none_row(heads, K),
             temperature=self.temperature_,
             score_form=self.score_form_,
             coupling=self.coupling_,
@@ -176,6 +185,13 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
             readout=self.readout_,
             family=self._fitted_family()[0],
         )
+
+    def _none_row(self, heads: int, K: int) -> tuple[Tensor, Tensor] | None:
+        """Return score and value of the none-row, if samples may have no row of interest."""
+        if self.none_score_ is None or self.none_value_ is None:
+            return None
+        value = torch.tensor(self.none_value_, dtype=self._dtype).reshape(heads, K)
+        return torch.tensor(self.none_score_, dtype=self._dtype), value
 
     @property
     def _dtype(self) -> torch.dtype:
@@ -273,7 +289,9 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         Returns
         -------
         list of arrays of shape (p_i, n_heads)
-            Columns sum to 1. With several restarts or members, these are means.
+            Columns sum to 1; where samples may have no row of interest (``none=True`` of the
+            solver), to the probability that there is one. With several restarts or members,
+            these are means.
         """
         if target is not None:
             rows, kappa, _ = self._attention_given(X, target, covariates)
@@ -319,7 +337,9 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         )
 
     @by_shard
-    def locate(self, X: Any, target: Any = None, covariates: Any = None) -> np.ndarray:
+    def locate(
+        self, X: Any, target: Any = None, covariates: Any = None, none: bool = False
+    ) -> np.ndarray:
         """Return the row of interest of each head, the paper's Ŝ: where attention is largest.
 
         With ``coupling="distinct"`` the heads' rows differ: of all distinct rows, those with the
@@ -330,6 +350,9 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         X : samples
         target, covariates
             The row that speaks most for a class; see `attention`.
+        none : bool
+            Return −1 for samples that are more probably without a row of interest than any row
+            is it; for fits of a solver with ``none=True``.
 
         Returns
         -------
@@ -337,15 +360,30 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
             Row indices within each sample, from 0.
         """
         check_is_fitted(self)
+        if target is not None and none:
+            raise ValueError("locate names the row of a class or says none: leave one out.")
         if target is not None:
             _, kappa, offsets = self._attention_given(X, target, covariates)
             return best_rows(kappa, offsets, self.coupling_).cpu().numpy()
+        if none:
+            return self._locate_or_none(X)
         alone = self.n_restarts_ == 1 and len(self.members_) <= 1
         if alone and least_rows(self.coupling_, self.n_heads_) == 1:
             _, scores, offsets = self._scores(X)  # the softmax keeps their order
             return best_rows(scores, offsets, self.coupling_).cpu().numpy()
         _, kappa, _, offsets = self._mean_attention(X)
         return best_rows(kappa, offsets, self.coupling_).cpu().numpy()
+
+    def _locate_or_none(self, X: Any) -> np.ndarray:
+        if self.none_score_ is None:
+            raise ValueError(
+                "this fit takes every sample as having a row of interest: fit with a solver that "
+                "has none=True, for example solver=Mixture(none=True)."
+            )
+        _, kappa, _, offsets = self._mean_attention(X)
+        located = best_rows(kappa, offsets, self.coupling_)
+        is_none = none_probability(kappa, offsets) > segment_max(kappa, offsets)
+        return torch.where(is_none, -1, located).cpu().numpy()
 
     def summary(self, level: float = 0.95) -> Summary:
         """Return coefficients with intervals, tests and criteria: what a paper reports; print it.
@@ -389,6 +427,8 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
             **self._out_of_fold_facts(),
             "attention (0 uniform, 1 one row)": ", ".join(f"{u:.3f}" for u in self.unevenness_),
         }
+        if self.prevalence_ is not None:
+            facts["samples with a row of interest"] = f"{100 * self.prevalence_:.1f} % (estimated)"
         if self.errors_note_:
             facts["standard errors"] = self.errors_note_
         joint = self.log_likelihood_ is not None

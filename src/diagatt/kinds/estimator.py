@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from diagatt import attributes, parameters
 from diagatt.covariates import parted
 from diagatt.estimators.routing import RoutedInputs, Scored, TakesCovariates
+from diagatt.kinds.certainty import AskedForCertainty, inner_has
 from diagatt.modelfile import ModelFileError
 from diagatt.persistence import (
     FORMAT_VERSION,
@@ -32,17 +32,7 @@ from diagatt.ragged import RaggedRows
 __all__ = ["KindClassifier", "KindEstimator", "inner_has"]
 
 
-def inner_has(name: str) -> Any:
-    """Offer a method only if the estimator inside has it."""
-
-    def has(model: KindEstimator) -> bool:
-        inner = getattr(model, "estimator_", model.estimator)
-        return inner is None or hasattr(inner, name)  # the default has everything
-
-    return available_if(has)
-
-
-class KindEstimator(RoutedInputs, TakesCovariates, SavedToFile, BaseEstimator):
+class KindEstimator(AskedForCertainty, RoutedInputs, TakesCovariates, SavedToFile, BaseEstimator):
     """Base of the estimators of texts and images.
 
     A subclass has `prepare`, which returns inputs with their `rows` as the estimator sees them;

@@ -17,6 +17,7 @@ from diagatt.families import Family
 from diagatt.parameters import Rule
 from diagatt.persistence import register_part
 from diagatt.scores import SCORE_FORMS, ScoreForm
+from diagatt.segments import map_blocks, segment_sum
 from diagatt.solvers.checkpoint import Checkpoint
 from diagatt.solvers.out_of_fold import OutOfFold
 from diagatt.solvers.problem import Problem, Samples
@@ -118,6 +119,8 @@ class Fitted:
         Fits that have not seen the samples, if the solver made any.
     finds_rows : bool, optional
         Whether rows say more than their mean out of fold, if that was asked.
+    prevalence : float, optional
+        π̂, the share of samples that have a row of interest, if some may have none.
     state : object
         What this solver accepts to go on from, beside the module.
     """
@@ -138,6 +141,7 @@ class Fitted:
     out_of_fold: OutOfFold | None = None
     finds_rows: bool | None = None
     family: Family | None = None
+    prevalence: float | None = None
 
     @property
     def predictor(self) -> DiagonalAttention | Blend:
@@ -176,6 +180,11 @@ class Solver(BaseEstimator):
         register_part(cls)
         if "name" in cls.__dict__:
             SOLVERS[cls.name] = cls
+
+    @property
+    def says_none(self) -> bool:
+        """Whether samples may have no row of interest, which is the parameter `none` of most."""
+        return bool(getattr(self, "none", False))
 
     def sees_shape(self, problem: Problem) -> bool:
         """Return whether the fit depends on the shape of the family."""
@@ -228,7 +237,7 @@ class Solver(BaseEstimator):
         if self.scores_see_response:
             D = module.score_form.side(module.n_features)
             count += module.n_heads * D * (D + 1) // 2  # only the symmetric part of W counts
-        return count
+        return count + (module.none_score.numel() if module.none_score is not None else 0)
 
 
 def with_errors(fitted: Fitted, problem: Problem, model: Model) -> Fitted:
@@ -257,6 +266,29 @@ def loaded(problem: Problem) -> Samples | None:
     if entries > MOST_LOADED or problem.n_samples > problem.most_in_memory:
         return None
     return problem.load(torch.arange(problem.n_samples, device=problem.device))
+
+
+def refuse_none(none: bool, problem: Problem, model: Model) -> str | None:
+    """Say where samples without a row of interest are not provided for."""
+    if none and model.n_heads > 1:
+        return "none=True is for one head: set n_heads=1, or none=False."
+    if none and problem.in_memory is not None and problem.in_memory.log_prior is not None:
+        return "none=True takes all rows as alike: leave row weights out, or set none=False."
+    return None
+
+
+@torch.no_grad()
+def prevalence(module: DiagonalAttention, problem: Problem) -> float | None:
+    """Return the mean probability of samples to have a row of interest, if some may have none."""
+    if not module.has_none:
+        return None
+
+    def terms(part: Samples) -> list[Tensor]:
+        kappa = map_blocks(module.attention, part.values, part.offsets)
+        some = segment_sum(kappa, part.offsets).mean(dim=1)  # (n,)
+        return [(part.weights * some).sum()]
+
+    return float(problem.total(terms)[0]) / problem.total_weight
 
 
 def get_solver(solver: str | Solver) -> Solver:
@@ -312,3 +344,6 @@ def copy_parameters(source: DiagonalAttention, target: DiagonalAttention, restar
     target.value.copy_(source.value[lines] * restarts)
     target.intercept.copy_(source.intercept)
     target.covariate.copy_(source.covariate)
+    if source.none is not None and target.none_score is not None and target.none_value is not None:
+        target.none_score.copy_(warmer * source.none[0][lines])
+        target.none_value.copy_(source.none[1][lines] * restarts)

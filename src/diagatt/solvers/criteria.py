@@ -9,6 +9,7 @@ from torch import Tensor
 
 from diagatt.attention.blend import Blend
 from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.attention.nonerow import given_some
 from diagatt.families import Family
 from diagatt.segments import map_blocks, segment_softmax, segment_sum
 from diagatt.solvers.base import Fitted
@@ -121,6 +122,8 @@ def unevenness(module: DiagonalAttention | Blend, problem: Problem) -> list[floa
 
     def entropies(values: Tensor, offsets: Tensor, log_prior: Tensor | None = None) -> Tensor:
         kappa = module.attention(values, offsets, log_prior)
+        if isinstance(module, DiagonalAttention) and module.has_none:
+            kappa = given_some(kappa, offsets)
         if log_prior is None:
             return segment_sum(-torch.special.xlogy(kappa, kappa), offsets)
         share = segment_softmax(log_prior[:, None], offsets)

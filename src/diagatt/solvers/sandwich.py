@@ -3,11 +3,15 @@ r"""Standard errors that hold whatever rows and responses look like: the sandwic
 A fit that minimizes :math:`\sum_i w_i ℓ_i(θ) + P(θ)` over all its parameters θ (scores, values,
 intercept, effects of covariates, dispersion) has approximately the covariance
 
-.. math:: \frac{n}{n - q}\, J^{-1} \Bigl(\sum_i s_i s_i^⊤\Bigr) J^{-⊤}, \qquad
-          s_i = w_i ∇ℓ_i, \quad J = \sum_i w_i ∇²ℓ_i + ∇²P .
+.. math:: J^{-1} \Bigl(\sum_i \frac{s_i s_i^⊤}{1 - h_i}\Bigr) J^{-⊤}, \qquad
+          s_i = w_i ∇ℓ_i, \quad J = \sum_i w_i ∇²ℓ_i + ∇²P, \quad
+          h_i = q \frac{s_i^⊤ J^{-1} s_i}{\sum_l s_l^⊤ J^{-1} s_l} .
 
-To it is added what the penalty pulls, :math:`J^{-1}∇P` times its transpose: intervals of estimates
-that are shrunk would miss the truth more often than they say.
+A sample that pulls the fit towards itself has a smaller score there than at the truth. If all pull
+alike, h = q/n, and the correction is the usual n/(n − q); rows with heavy tails have samples that
+pull much harder, and it is shared out by how much they do. To the sum is added what the penalty
+pulls, :math:`J^{-1}∇P` times its transpose: intervals of estimates that are shrunk would miss the
+truth more often than they say.
 
 q counts parameters as far as the penalty leaves them free, tr J⁻¹(J − ∇²P). Scores and effects of
 rows are linear in θ but for factors of W, so that derivatives are those of the loss in a few
@@ -27,9 +31,10 @@ from torch.func import functional_call
 
 from diagatt.attention.coupling import n_candidates
 from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.attention.nonerow import known_with_none
 from diagatt.attention.query_key import FullQueryKey, PSDQueryKey
 from diagatt.families import Family
-from diagatt.segments import segment_sum, spread
+from diagatt.segments import one_longer, segment_sum, spread, with_last
 from diagatt.solvers.problem import Samples
 
 # Rows times parameters, and rows times squared parameters, up to which errors are computed in fit.
@@ -42,6 +47,8 @@ SAMPLES_PER_PARAMETER = 2.0
 HOPELESS = 2.0
 # Curvature, relative to the largest of a scaled matrix, below which a direction is not identified.
 FLAT = 1e-9
+# Leverage of a sample, at most: one that decides a parameter alone leaves no residual to judge by.
+MOST_LEVERAGE = 0.9
 # Newton step to the minimum, in standard errors, above which a fit is not at it.
 MOST_STEP = 0.5
 
@@ -118,12 +125,13 @@ def sandwich_errors(
     blocks, names = _blocks(module, samples, phi, objective.scores)
     log_phi = samples.y.new_tensor(1.0 if phi is None else phi).log()
     if samples.family.couples_samples:
-        if module.readout != "pooled":
+        if module.readout != "pooled" or module.has_none:
             return Errors(None, BASELINE)
         pieces, of_scores = _coupled_pieces(module, _at(module, samples, log_phi), blocks, samples)
     else:
-        losses = _losses(module, samples, phi is not None)
-        pieces, of_scores = pieces_of(losses, _at(module, samples, log_phi), blocks, samples)
+        candidates = with_none_rows(samples) if module.has_none else samples
+        losses = _losses(module, candidates, phi is not None)
+        pieces, of_scores = pieces_of(losses, _at(module, samples, log_phi), blocks, candidates)
     pieces.hessian += _curved_scores(module, samples, of_scores, names, count)
     slope, curvature = _penalty(module, log_phi, objective, names, count)
     free = _identified(module, names, count, samples.family)
@@ -150,11 +158,37 @@ def too_many(count: int, samples: Samples, n_heads: int) -> str:
 # ---------------------------------------------------------------------- parameters
 
 
+def with_none_rows(samples: Samples) -> Samples:
+    """Return samples with a none-row each, whose features are 0."""
+    offsets, known = samples.offsets, samples.log_known
+    return replace(
+        samples,
+        values=with_zeros(samples.values, offsets),
+        offsets=one_longer(offsets),
+        log_known=None if known is None else known_with_none(known, offsets),
+    )
+
+
+def with_zeros(rows: Tensor, offsets: Tensor) -> Tensor:
+    """Return rows and none-rows, whose entries are 0, (N + n, m)."""
+    return with_last(rows, rows.new_zeros(len(offsets) - 1, rows.shape[1]), offsets)
+
+
+def is_none_row(offsets: Tensor) -> Tensor:
+    """Return 1 for none-rows and 0 for rows, (N + n, 1)."""
+    rows = torch.zeros(int(offsets[-1]), 1, dtype=torch.float64, device=offsets.device)
+    return with_last(rows, rows.new_ones(len(offsets) - 1, 1), offsets)
+
+
 def _lengthened(module: DiagonalAttention, samples: Samples) -> Tensor:
-    """Return lengthened rows x̃ divided by d^¼, (N, D): ψ is their quadratic form in W."""
+    """Return lengthened rows x̃ divided by d^¼, (N, D): ψ is their quadratic form in W.
+
+    None-rows have a score of their own: their entries are 0.
+    """
     context = module.score_form.context(samples.values, samples.offsets)
     rows = torch.cat([samples.values, spread(context, samples.offsets)], dim=1)
-    return rows / module.n_features**0.25
+    rows = rows / module.n_features**0.25
+    return with_zeros(rows, samples.offsets) if module.has_none else rows
 
 
 def _pairs(module: DiagonalAttention, kind: str) -> tuple[Tensor, Tensor]:
@@ -172,7 +206,8 @@ def _n_parameters(module: DiagonalAttention, samples: Samples, phi: float | None
     else:
         count = sum(factor.numel() for factor in module.query_key.parameters())
     effects = (module.n_heads * samples.n_features + 1 + samples.n_covariates) * module.n_outputs
-    return (count if kind != "none" else 0) + effects + (phi is not None)
+    of_none = 1 + module.n_outputs if module.has_none else 0
+    return (count if kind != "none" else 0) + of_none + effects + (phi is not None)
 
 
 def _blocks(
@@ -188,10 +223,15 @@ def _blocks(
             for name, columns in _score_columns(module, rows, r, kind):
                 blocks.append(Block("scores", (r,), columns))
                 names.append((name, r, columns.shape[1], kind))
+    values = with_zeros(samples.values, samples.offsets) if module.has_none else samples.values
     for r in range(R):
         for k in range(K):
-            blocks.append(Block("effects", (r, k), samples.values))
+            blocks.append(Block("effects", (r, k), values))
             names.append(("value", (r, k), samples.n_features))
+    if module.has_none:
+        own = is_none_row(samples.offsets)
+        blocks += [Block("scores", (0,), own), *(Block("effects", (0, k), own) for k in range(K))]
+        names += [("none_score", 0, 1), *(("none_value", k, 1) for k in range(K))]
     ones = samples.weights.new_ones(samples.n_samples, 1)
     for name, columns in (("intercept", ones), ("covariate", samples.covariates)):
         for k in range(K):
@@ -301,7 +341,8 @@ Losses = Callable[[At], Tensor]
 
 @torch.no_grad()
 def _at(module: DiagonalAttention, samples: Samples, log_phi: Tensor) -> At:
-    scores, effects = module.rows(samples.values, samples.offsets, samples.log_prior)
+    rows = (samples.values, samples.offsets, samples.log_prior)
+    scores, effects, _ = module.candidates(*rows)
     shared = module.shared(samples.offsets, samples.covariates, samples.offset)
     return At(scores, effects, shared, log_phi.expand(samples.n_samples))
 
@@ -444,6 +485,10 @@ def _penalty(
             elif name == "value":
                 r, k = index
                 tensors["attention.value"][r, :, k] = tensors["attention.value"][r, :, k] + part
+            elif name == "none_value":
+                own = torch.zeros_like(tensors["attention.none_value"])
+                own[0, index] = 1.0
+                tensors["attention.none_value"] = tensors["attention.none_value"] + part * own
             elif name == "weight":
                 a, b = _pairs(module, kind[0])
                 W = tensors["attention.query_key.weight"]
@@ -513,13 +558,16 @@ def covariance_of(
             f"no standard errors: {n} samples are too few for {free:.0f} free parameters; raise "
             "ridges, lower the count of features, or use more samples.",
         )
-    correction = n / (n - free)
+    correction = 1.0
     if samples.groups is not None:
         codes = torch.unique(samples.groups, return_inverse=True)[1]
         count = int(codes.max()) + 1
         units = units.new_zeros(count, units.shape[1]).index_add(0, codes, units)
-        correction *= count / max(count - 1, 1)
-    root = (units @ inverse)[:, wanted]  # (n, P)
+        correction = count / max(count - 1, 1)
+    influence = units @ inverse  # (n, q)
+    pulls = (influence * units).sum(dim=1)
+    leverage = free * pulls / pulls.sum().clamp(min=1e-300)
+    root = influence[:, wanted] / (1 - leverage.clamp(max=MOST_LEVERAGE)).sqrt()[:, None]  # (n, P)
     covariance = correction * root.T @ root
     step = (inverse @ (pieces.scores.sum(dim=0) + slope))[wanted].abs()
     errors = covariance.diagonal().sqrt()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from diagatt.attention.diagonal import DiagonalAttention
@@ -39,7 +41,7 @@ class Uniform(Solver):
         shapes = [(R, side, side), (R, d, K), (K,), (problem.n_covariates, K)]
         zero = torch.zeros((), device=problem.device, dtype=problem.dtype)
         W, V, b, gamma = (zero.new_zeros(shape) for shape in shapes)
-        how = {"score_form": model.score_form.name, "coupling": model.coupling}
+        how: dict[str, Any] = {"score_form": model.score_form.name, "coupling": model.coupling}
         module = DiagonalAttention.with_parameters(W, None, V, b, gamma, **how)
         start_at_pooled(module, problem, model.ridge, R)
         return Fitted(module, self, [[]])

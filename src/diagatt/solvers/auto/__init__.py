@@ -102,6 +102,8 @@ class Auto(Solver):
 
     def refuse(self, problem: Problem, model: Model) -> str | None:
         """Say what the first contestant that cannot serve refuses."""
+        if any(solver.says_none for solver in self.contestants or ()):
+            return "none=True cannot compete: set solver to that solver itself."
         reasons = (solver.refuse(problem, model) for solver in self.contestants or ())
         return next((reason for reason in reasons if reason), None)
 

@@ -11,9 +11,19 @@ import torch
 
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.query_key import PARAMETERIZATIONS
-from diagatt.parameters import Rule, at_least, count, instance, one_of, optional, positive, share
+from diagatt.parameters import (
+    Rule,
+    at_least,
+    boolean,
+    count,
+    instance,
+    one_of,
+    optional,
+    positive,
+    share,
+)
 from diagatt.progress import progress_bar
-from diagatt.solvers.base import Fitted, Model, Solver, copy_parameters
+from diagatt.solvers.base import Fitted, Model, Solver, copy_parameters, prevalence, refuse_none
 from diagatt.solvers.checkpoint import Checkpoint
 from diagatt.solvers.gradient.adam import train as train_module  # `gradient.train` is a file
 from diagatt.solvers.gradient.restarts import average
@@ -67,6 +77,9 @@ class Gradient(Solver):
         Spread of the random entries of W_Q and W_K.
     n_restarts : int
         Fits from different starts that are averaged.
+    none : bool
+        Whether samples may have no row of interest: a none-row with a score and a value of its own
+        competes with their rows (`diagatt.attention.nonerow`). For one head.
 
     Examples
     --------
@@ -97,7 +110,9 @@ class Gradient(Solver):
         "init": one_of("pooled", "zero"),
         "init_scale": positive(),
         "n_restarts": count(1),
+        "none": boolean(),
     }
+    later_parameters: ClassVar[Mapping[str, Any]] = {"none": False}
 
     def __init__(
         self,
@@ -121,6 +136,7 @@ class Gradient(Solver):
         init: str = "pooled",
         init_scale: float = 0.1,
         n_restarts: int = 1,
+        none: bool = False,
     ) -> None:
         self.parameterization = parameterization
         self.rank = rank
@@ -141,6 +157,7 @@ class Gradient(Solver):
         self.init = init
         self.init_scale = init_scale
         self.n_restarts = n_restarts
+        self.none = none
 
     def sees_shape(self, problem: Problem) -> bool:
         """Return whether the fit depends on the shape: not if all samples are looked at at once."""
@@ -155,7 +172,7 @@ class Gradient(Solver):
         if self.rank is not None and self.rank > side:
             return f"rank must lie between 1 and {side}, got {self.rank}."
         if self.optimizer != "lbfgs":
-            return None
+            return refuse_none(self.none, problem, model)
         cuts_rank = self.rank is not None and self.parameterization == "full"
         bounded = self.value_bound is not None or self.score_bound is not None
         if self._training(model).needs_batches or bounded or cuts_rank:
@@ -165,7 +182,7 @@ class Gradient(Solver):
             )
         if problem.in_memory is None:
             return "optimizer='lbfgs' needs all rows in memory: use 'adam' for a store."
-        return None
+        return refuse_none(self.none, problem, model)
 
     def fit(
         self,
@@ -198,7 +215,9 @@ class Gradient(Solver):
                 history.append(train_module(module, problem, how, restart_seed, file, described))
                 modules.append(module)
                 advance()
-        return Fitted(average(modules, problem), self, history, n_restarts=len(modules))
+        whole, count = average(modules, problem), len(modules)
+        share = prevalence(whole, problem)
+        return Fitted(whole, self, history, n_restarts=count, prevalence=share)
 
     def errors(self, fitted: Fitted, samples: Samples, model: Model) -> Errors:
         """Return the sandwich of the penalized risk; none if training stopped short of it."""
@@ -207,7 +226,7 @@ class Gradient(Solver):
         return sandwich_errors(fitted.module, samples, None, whole)
 
     def _module(self, problem: Problem, model: Model) -> DiagonalAttention:
-        names = ("parameterization", "rank", "temperature", "value_bound", "score_bound")
+        names = ("parameterization", "rank", "temperature", "value_bound", "score_bound", "none")
         return model.module(problem, **{name: getattr(self, name) for name in names})
 
     def _training(self, model: Model) -> Training:
@@ -254,12 +273,20 @@ class Refined(Solver):
         self.then = then
 
     def _steps(self) -> tuple[Solver, Gradient]:
-        then = self.then or Gradient(optimizer="adam", max_epochs=10, learning_rate=3e-4)
-        return self.first or Likelihood(), then
+        first = self.first or Likelihood()
+        how: dict[str, Any] = {"optimizer": "adam", "max_epochs": 10, "learning_rate": 3e-4}
+        return first, self.then or Gradient(**how, none=first.says_none)
+
+    @property
+    def says_none(self) -> bool:
+        """Whether samples may have no row of interest."""
+        return self._steps()[1].says_none
 
     def refuse(self, problem: Problem, model: Model) -> str | None:
         """Say what either solver refuses."""
         first, then = self._steps()
+        if first.says_none != then.says_none:
+            return "both steps of Refined must have none=True, or neither."
         return first.refuse(problem, model) or then.refuse(problem, model)
 
     def fit(

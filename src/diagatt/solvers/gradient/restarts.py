@@ -32,11 +32,21 @@ def average(modules: list[DiagonalAttention], problem: Problem) -> DiagonalAtten
         torch.cat([m.value[o] for m, o in pairs]) / M,
         torch.stack([m.intercept for m in modules]).mean(dim=0),
         torch.stack([m.covariate for m in modules]).mean(dim=0),
+        none=_none_of(modules),
         temperature=first.temperature,
         score_form=first.score_form.name,
         coupling=first.coupling,
         groups=M,
     )
+
+
+def _none_of(modules: list[DiagonalAttention]) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """Return scores and values of none-rows side by side, values divided by M; all have or none."""
+    found = [module.none for module in modules if module.none is not None]
+    if not found:
+        return None
+    scores, values = zip(*found, strict=True)
+    return torch.cat(scores), torch.cat(values) / len(modules)
 
 
 def _matching_order(

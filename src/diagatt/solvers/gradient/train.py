@@ -126,7 +126,7 @@ def fit_values(
     K = problem.n_outputs
     start = torch.cat([p.detach().reshape(-1, K) for p in effects])
     penalty = torch.zeros(len(start), dtype=torch.float64, device=problem.device)
-    penalty[: effects[0].numel() // K] = float(ridge) / problem.total_weight
+    penalty[: len(start) - 1 - problem.n_covariates] = float(ridge) / problem.total_weight
     beta = fit_glm_of(problem, features, penalty, start, max_steps)
     _set_effects(module, beta)
 
@@ -144,7 +144,9 @@ def start_at_pooled(module: AttentionModule, problem: Problem, ridge: float, n_h
     penalty = torch.zeros(d + 1 + problem.n_covariates, dtype=torch.float64, device=problem.device)
     penalty[:d] = float(ridge) / problem.total_weight
     beta = fit_glm_of(problem, features, penalty)
-    _set_effects(module, torch.cat([(beta[:d] / n_heads).repeat(n_heads, 1), beta[d:]]))
+    values = (beta[:d] / n_heads).repeat(n_heads, 1)
+    further = sum(p.numel() for p in module.effects()) // K - len(values) - len(beta[d:])
+    _set_effects(module, torch.cat([values, beta.new_zeros(max(further, 0), K), beta[d:]]))
 
 
 @torch.no_grad()

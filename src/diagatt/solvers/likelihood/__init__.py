@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.parameters import Rule, at_least, count, one_of, optional, share
-from diagatt.solvers.base import OBSERVED, Fitted, Model, Solver, agreed
+from diagatt.parameters import Rule, at_least, boolean, count, one_of, optional, share
+from diagatt.solvers.base import OBSERVED, Fitted, Model, Solver, agreed, refuse_none
 from diagatt.solvers.checkpoint import Checkpoint, RunState
 from diagatt.solvers.likelihood.covariance import COVARIANCES
 from diagatt.solvers.likelihood.em import (
@@ -49,6 +50,10 @@ class Likelihood(Solver):
         EM iterations on all samples.
     tolerance : float
         Stop when the log-likelihood gains less than this per sample.
+    none : bool
+        Whether samples may have no row of interest; the share π of those that have one is
+        estimated. Responses of the others have a mean of their own. For one head whose scores do
+        not depend on the context.
 
     Examples
     --------
@@ -68,7 +73,9 @@ class Likelihood(Solver):
         "shrinkage": optional(share(whole=True)),
         "max_iterations": count(1),
         "tolerance": at_least(0),
+        "none": boolean(),
     }
+    later_parameters: ClassVar[Mapping[str, Any]] = {"none": False}
 
     def __init__(
         self,
@@ -78,15 +85,19 @@ class Likelihood(Solver):
         shrinkage: float | None = None,
         max_iterations: int = 100,
         tolerance: float = 1e-4,
+        none: bool = False,
     ) -> None:
         self.covariance = covariance
         self.rank = rank
         self.shrinkage = shrinkage
         self.max_iterations = max_iterations
         self.tolerance = tolerance
+        self.none = none
 
     def refuse(self, problem: Problem, model: Model) -> str | None:
-        """Say which outcomes and which weights of rows are for other solvers."""
+        """Say which outcomes and weights of rows are for other solvers, and where "none" is not."""
+        if self.none and model.score_form.has_context:
+            return "none=True is for score_form='affine' or 'quadratic': set one of them."
         if problem.family.n_outcomes > 1 and problem.family.curvature_bound is None:
             return (
                 f"the likelihood solver fits several outcomes of the gaussian and the bernoulli "
@@ -99,7 +110,7 @@ class Likelihood(Solver):
                 f"{problem.smallest_row_weight:.3g}: multiply all of them by one number, so that "
                 "none is below 1, or use another solver."
             )
-        return None
+        return refuse_none(self.none, problem, model)
 
     def fit(
         self,
@@ -116,13 +127,18 @@ class Likelihood(Solver):
         With `start`, or a checkpoint that was written before, nothing is built anew.
         """
         settings = EMSettings(
-            self.covariance, self.rank, self.shrinkage, model.ridge, self.tolerance, verbose
+            *(self.covariance, self.rank, self.shrinkage, model.ridge, self.tolerance, verbose),
+            none=self.none,
         )
         form, file, report = model.score_form, None, list[dict]()
         state = None if start is None else start.state
         latent = state if isinstance(state, LatentRows) else None  # other solvers have other states
+        if latent is not None and (latent.response.none is not None) != self.none:
+            latent = None
         if checkpoint is not None:
             run = asdict(replace(settings, verbose=False))
+            if not self.none:
+                del run["none"]  # as it was before there was a choice
             parts = (run, form.name, model.coupling, model.n_heads, seed)
             file = RunState(checkpoint, problem, *parts)
             written = EMState.read(file, problem.device)
@@ -146,6 +162,7 @@ class Likelihood(Solver):
             value_covariance=value_covariance(em, fit.model),
             report=report,
             state=fit.model,
+            prevalence=fit.model.prevalence,
         )
 
     def errors(self, fitted: Fitted, samples: Samples, model: Model) -> Errors:
@@ -167,13 +184,18 @@ class Likelihood(Solver):
 @torch.no_grad()
 def _module(latent: LatentRows, problem: Problem, model: Model) -> DiagonalAttention:
     """Return the fitted model as ordinary parameters of diagonalized attention."""
-    response, like = latent.response, (problem.device, problem.dtype)
+    response, like, none = latent.response, (problem.device, problem.dtype), None
+    if response.none is not None:
+        share, context = response.none.prevalence, latent.rows.A.new_ones(1, latent.rows.A.shape[2])
+        odds = math.log1p(-share) - math.log(share) - latent.rows.score_constants(context)[0]
+        none = odds.to(*like), response.none.value[None].to(*like)  # (1,), (1, K)
     return DiagonalAttention.with_parameters(
         latent.rows.query_key(model.score_form).to(*like),
         None,
         response.value.to(*like),
         response.shared[0].to(*like),
         response.shared[1:].to(*like),
+        none=none,
         score_form=model.score_form.name,
         coupling=model.coupling,
     )

@@ -16,11 +16,13 @@ from torch import Tensor
 
 from diagatt.solvers.checkpoint import RunState, with_prefix
 from diagatt.solvers.likelihood.expectation import Expectation
-from diagatt.solvers.likelihood.expected import Expected, ResponseModel
+from diagatt.solvers.likelihood.expected import Expected, NoneModel, ResponseModel
 from diagatt.solvers.likelihood.row_model import RowModel, RowMoments, estimate_row_model
 
 # Lower bound of the dispersion, as a share of the variance of y.
 LEAST_DISPERSION = 1e-4
+# π stays so far from 0 and from 1.
+LEAST_SHARE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class EMSettings:
     ridge: float = 1.0
     tolerance: float = 1e-4
     verbose: bool = False
+    none: bool = False  # whether samples may have no active row
 
 
 @dataclass(frozen=True)
@@ -42,18 +45,27 @@ class LatentRows:
     rows: RowModel
     response: ResponseModel
 
+    @property
+    def prevalence(self) -> float | None:
+        """π; None if every sample has an active row."""
+        return None if self.response.none is None else self.response.none.prevalence
+
     def tensors(self) -> dict[str, Tensor]:
         """Return all parameters, for a file or another process."""
         rows, response = self.rows, self.response
         phi = torch.tensor(response.phi, dtype=torch.float64, device=rows.A.device)
         parts = {"A": rows.A, "C": rows.C, "value": response.value, "shared": response.shared}
+        if response.none is not None:
+            share = torch.full_like(phi, response.none.prevalence)
+            parts |= {"prevalence": share, "none_value": response.none.value}
         return {**parts, "phi": phi}
 
     @classmethod
     def of(cls, tensors: dict[str, Tensor]) -> LatentRows:
         """Return what `tensors` took apart."""
         t = tensors
-        response = ResponseModel(t["value"], t["shared"], float(t["phi"]))
+        none = NoneModel(float(t["prevalence"]), t["none_value"]) if "prevalence" in t else None
+        response = ResponseModel(t["value"], t["shared"], float(t["phi"]), none)
         return cls(RowModel(t["A"], t["C"]), response)
 
 
@@ -152,8 +164,15 @@ class EM:
         return self.total if nothing_left else background
 
     def head_moments(self, expected: Expected) -> list[RowMoments]:
-        """Return moments of the rows that each head chose; a sample counts once per head."""
+        """Return moments of the rows that each head chose; a sample counts once per head.
+
+        It counts as far as it has an active row; the context is then 1 in every sample.
+        """
         heads, cc = zip(expected.xx, expected.xc, strict=True), self.expectation.context_moments
+        if expected.without:
+            with_row = self.weight - expected.without
+            cc = cc * (with_row / self.weight)
+            return [RowMoments(xx, xc, cc, with_row) for xx, xc in heads]
         return [RowMoments(xx, xc, cc, self.weight) for xx, xc in heads]
 
     def _newton(self, expected: Expected, response: ResponseModel, step: float) -> ResponseModel:
@@ -163,14 +182,18 @@ class EM:
         H = expected.moments * (1.0 if bound is None else bound)
         ridge = torch.zeros(len(H), dtype=H.dtype, device=H.device)
         ridge[: R * d] = self.settings.ridge
-        beta = torch.cat([response.value.reshape(R * d, K), response.shared])
+        parts = [response.value.reshape(R * d, K), response.shared]
+        if response.none is not None:
+            ridge[-1] = self.settings.ridge
+            parts.append(response.none.value[None])
+        beta = torch.cat(parts)
         slope = expected.gradient + ridge[:, None] * beta
         # A tiny ridge keeps copied features and covariates solvable.
         tiny = 1e-10 * float(H.diagonal().mean()) + 1e-300
         change = -step * torch.linalg.solve(H + torch.diag(ridge + tiny), slope)
         if bound is None:  # far from the optimum the curvature says little: move z by about 1
-            parts = change[: R * d].reshape(R, d, K)
-            moved = torch.einsum("rdk,rde,rek->", parts, expected.xx, parts) * R / self.weight
+            step_of = change[: R * d].reshape(R, d, K)
+            moved = torch.einsum("rdk,rde,rek->", step_of, expected.xx, step_of) * R / self.weight
             change = change / max(1.0, float(moved) ** 0.5)
         beta = beta + change
         phi = response.phi
@@ -180,7 +203,11 @@ class EM:
         elif family.has_dispersion:
             phi = expected.dispersion / self.weight
         phi = max(phi, self.least_phi)
-        return ResponseModel(beta[: R * d].reshape(R, d, K), beta[R * d :], phi)
+        none, end = None, len(beta)
+        if response.none is not None:
+            share = 1 - expected.without / self.weight
+            none, end = NoneModel(min(max(share, LEAST_SHARE), 1 - LEAST_SHARE), beta[-1]), end - 1
+        return ResponseModel(beta[: R * d].reshape(R, d, K), beta[R * d : end], phi, none)
 
     def run(
         self,
@@ -255,10 +282,13 @@ def value_covariance(em: EM, model: LatentRows) -> Tensor | None:
     phi, size = model.response.phi, model.response.value.numel()
     information = expected.moments / phi - expected.score_square / phi**2
     information[range(size), range(size)] += em.settings.ridge / phi
+    if model.response.none is not None:
+        information[-1, -1] += em.settings.ridge / phi
     values, vectors = torch.linalg.eigh((information + information.T) / 2)
     if float(values[0]) <= 0:  # not at a maximum in every direction: no honest number
         return None
-    return vectors / values @ vectors.T
+    covariance = vectors / values @ vectors.T
+    return covariance if model.response.none is None else covariance[:-1, :-1]
 
 
 def join_heads(heads: list[LatentRows], background: tuple[Tensor, Tensor]) -> LatentRows:

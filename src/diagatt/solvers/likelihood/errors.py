@@ -3,18 +3,22 @@ r"""Standard errors of the latent-row model: the sandwich over rows' distributio
 Gaussian distributions of rows are an exponential family, :math:`\log f_k(x) = η_k·T(x) - a(η_k)`
 with T(x) the products and entries of x. Scores of rows, :math:`\log f_k - \log f_0`, have the
 slopes T − E_k T and −(T − E_0 T), and a curves by the covariance of T. Standard errors of values do
-not depend on how other parameters are written, so natural ones serve.
+not depend on how other parameters are written, so natural ones serve. Where samples may have no
+active row, the log odds of having none and the value of the none-row are parameters, too.
 """
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.functional import softplus
 
 from diagatt.attention.mixture import weighted_assignments
+from diagatt.attention.nonerow import with_none
 from diagatt.scores import ScoreForm
-from diagatt.segments import segment_logsumexp, segment_sum, spread
+from diagatt.segments import places_before_last, segment_logsumexp, segment_sum, spread
 from diagatt.solvers.likelihood.em import LatentRows
+from diagatt.solvers.likelihood.expected import NoneModel
 from diagatt.solvers.likelihood.row_model import RowModel
 from diagatt.solvers.problem import Samples
 from diagatt.solvers.sandwich import (
@@ -24,8 +28,11 @@ from diagatt.solvers.sandwich import (
     Losses,
     common_directions,
     covariance_of,
+    is_none_row,
     pieces_of,
     too_many,
+    with_none_rows,
+    with_zeros,
 )
 
 
@@ -37,19 +44,27 @@ def latent_errors(
     R, d, K = latent.response.value.shape
     q = d * (d + 1) // 2 + d * form.has_constant
     count = (R + 1) * q + (R * d + 1 + samples.n_covariates) * K + samples.family.has_dispersion
+    none = latent.response.none
+    count += 0 if none is None else 1 + K
     if reason := too_many(count, samples, R):
         return Errors(None, reason)
     rows = _scaled(latent.rows, samples.values, form)
     blocks, covariances = _row_blocks(*rows, form)
     blocks += _response_blocks(samples, R, K)
-    pieces, _ = pieces_of(_losses(samples, distinct), _at(latent, samples), blocks, samples)
     background = blocks[R].columns  # −(T − E_0 T)
     if samples.log_prior is not None:
         background = samples.log_prior.exp()[:, None] * background
+    at, candidates = _at(latent, samples), samples
+    if none is not None:
+        blocks, at, candidates = _with_none(blocks, at, samples, none)
+    losses = _losses(candidates, distinct, none is not None)
+    pieces, slopes = pieces_of(losses, at, blocks, candidates)
     pieces.scores[:, R * q : (R + 1) * q] += samples.weights[:, None] * segment_sum(
         background, samples.offsets
     )
-    total = float(samples.weights.sum())
+    total = float(samples.weights.sum())  # Σ w P(some row is active)
+    if none is not None:
+        total = -float(slopes[places_before_last(samples.offsets)].sum())
     of_rows = float((samples.weights * samples.row_mass).sum())
     for k in range(R + 1):
         own = slice(k * q, (k + 1) * q)
@@ -60,12 +75,33 @@ def latent_errors(
     phi = latent.response.phi
     slope[values] = ridge / phi * latent.response.value.permute(0, 2, 1).flatten().to(slope)
     curvature[values, values] = ridge / phi
+    if none is not None:
+        slope[-K:], curvature[range(-K, 0), range(-K, 0)] = ridge / phi * none.value, ridge / phi
     wanted = _order(R, d, K, samples.n_covariates) + (R + 1) * q
     common = common_directions(wanted, K, count, samples.family)
     basis = None
     if common:
         basis = torch.linalg.qr(torch.stack(common, dim=1), mode="complete").Q[:, len(common) :]
     return covariance_of(pieces, slope, curvature, samples, wanted, basis, check_minimum=False)
+
+
+def _with_none(
+    blocks: list[Block], at: At, samples: Samples, none: NoneModel
+) -> tuple[list[Block], At, Samples]:
+    """Return blocks, numbers and samples with none-rows; their parameters come last."""
+    offsets, own = samples.offsets, is_none_row(samples.offsets)
+    longer = [
+        block._replace(columns=with_zeros(block.columns, offsets))
+        if block.enters in ("scores", "effects")
+        else block
+        for block in blocks
+    ]
+    longer.append(Block("scores", (0,), own))
+    longer += [Block("effects", (0, k), own) for k in range(len(none.value))]
+    odds = own.new_tensor([none.prevalence]).logit().neg()
+    rows = with_none(at.scores, at.effects, offsets, odds, none.value[None].to(own))
+    at = at._replace(scores=rows.scores, effects=rows.effects)
+    return longer, at, with_none_rows(samples)
 
 
 def _scaled(rows: RowModel, values: Tensor, form: ScoreForm) -> tuple[Tensor, Tensor, Tensor]:
@@ -159,8 +195,13 @@ def _at(latent: LatentRows, samples: Samples) -> At:
     return At(scores, effects, shared, log_phi)
 
 
-def _losses(samples: Samples, distinct: bool) -> Losses:
-    """Return the function of `At` that gives −log Σ exp(scores) p(y | z) of samples, (n,)."""
+def _losses(samples: Samples, distinct: bool, has_none: bool) -> Losses:
+    """Return the function of `At` that gives −log Σ exp(scores) p(y | z) of samples, (n,).
+
+    With none-rows, log π is added to it.
+    """
+    last = samples.offsets[1:] - 1
+    log_count = (samples.offsets.diff() - 1).to(samples.y).log()
 
     def losses(at: At) -> Tensor:
         given = (at.scores, at.effects, at.shared, samples.offsets, distinct)
@@ -169,6 +210,7 @@ def _losses(samples: Samples, distinct: bool) -> Losses:
         terms = log_weights + samples.family.log_density(spread(samples.y, places), z, phi)
         if samples.log_known is not None:
             terms = terms + samples.log_known
-        return -segment_logsumexp(terms, places)
+        found = -segment_logsumexp(terms, places)
+        return found + softplus(at.scores[last, 0] - log_count) if has_none else found
 
     return losses

@@ -16,6 +16,15 @@ class ResponseModel:
     value: Tensor  # (R, d, K)
     shared: Tensor  # (1 + covariates, K): intercept first
     phi: float = 1.0
+    none: NoneModel | None = None
+
+
+@dataclass(frozen=True)
+class NoneModel:
+    """Samples without an active row: how many have one, and the others' response."""
+
+    prevalence: float  # π
+    value: Tensor  # (K,): a of the predictor a + b + γᵀc
 
 
 @dataclass
@@ -27,15 +36,16 @@ class Expected:
     xc: Tensor  # (R, d, q)      with the context
     loss: float  #               Σ w E ℓ(y, z)
     dispersion: float
-    gradient: Tensor  # (R·d + m, K) of the loss in (V, b, γ)
+    gradient: Tensor  # (R·d + m, K) of the loss in (V, b, γ), and in a last if there is one
     moments: Tensor  # (R·d + m, R·d + m) Σ w E h f fᵀ, h the curvature or 1 if it is bounded
     score_square: Tensor  # same shape: Σ w E[s sᵀ] − s̄ s̄ᵀ of the score s = ∂ℓ/∂z · f, if asked for
     taken: RowMoments | None = None  # of chosen rows, as far as earlier heads left them free
+    without: float = 0.0  # Σ w P(none)
     responsibilities: list[Tensor] = field(default_factory=list)  # blocks of (rows, R), if kept
 
     def sums(self) -> list[Tensor]:
         """Return what adds up over parts of the data."""
-        numbers = [self.log_likelihood, self.loss, self.dispersion]
+        numbers = [self.log_likelihood, self.loss, self.dispersion, self.without]
         tensors = [self.xx, self.xc, self.gradient, self.moments, self.score_square]
         taken = [] if self.taken is None else self.taken.tensors()
         return [self.xx.new_tensor(numbers), *tensors, *taken]
@@ -44,7 +54,7 @@ class Expected:
     def of_sums(cls, sums: list[Tensor]) -> Expected:
         """Return what `sums` took apart."""
         numbers, xx, xc, gradient, moments, score_square, *taken = sums
-        value, loss, dispersion = numbers.tolist()
+        value, loss, dispersion, without = numbers.tolist()
         return cls(
             value,
             xx,
@@ -55,4 +65,5 @@ class Expected:
             moments,
             score_square,
             RowMoments.of_tensors(taken) if taken else None,
+            without,
         )

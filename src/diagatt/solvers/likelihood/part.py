@@ -5,11 +5,18 @@ The posterior of the chosen rows given a sample and its response is
 .. math:: P(j_1, …, j_R \mid X, y) ∝ \prod_k \frac{f_k(x_{j_k})}{f_0(x_{j_k})}\;
           p\Bigl(y \Bigm| \sum_k x_{j_k} v_k + b\Bigr)^λ.
 
+Where samples may have none, a sample has an active row with probability π, and
+
+.. math:: P(\text{none} \mid X, y) ∝ (1 - π)\, p(y \mid a + b)^λ, \qquad
+          P(j \mid X, y) ∝ \frac{π}{p} \frac{f_1(x_j)}{f_0(x_j)}\, p(y \mid x_j v + b)^λ.
+
 The supervision λ ∈ [0, 1] is 1 in the end; predictions for new samples use λ = 0. A block is
 scored, normalized and summed while it is in the cache; nothing of size (N, d) is made.
 """
 
 from __future__ import annotations
+
+import math
 
 import torch
 from torch import Tensor
@@ -22,13 +29,17 @@ from diagatt.attention.coupling import (
     n_candidates,
     top_candidates,
 )
+from diagatt.attention.nonerow import known_with_none
 from diagatt.segments import (
     LEAST_EXPONENT,
+    one_longer,
+    places_before_last,
     sample_blocks,
     sample_of_row,
     segment_max,
     segment_sum,
     spread,
+    with_last,
 )
 from diagatt.solvers.likelihood.expected import Expected, ResponseModel
 from diagatt.solvers.likelihood.row_model import RowModel, RowMoments
@@ -114,8 +125,10 @@ class PartExpectation:
         self._base = shared if problem.offset is None else shared + problem.offset
         self._value, self._phi = response.value.to(dtype), response.phi
         self._supervision = supervision
+        self._none_scores, self._none_z = self._none_of(rows, response)
         R, d, K = self._value.shape
         size, q = R * d + self.design.shape[1], self.context.shape[1]
+        size += response.none is not None
         zeros = lambda *shape: torch.zeros(*shape, dtype=torch.float64, device=W.device)  # noqa: E731
         self._sums = Expected(
             0.0,
@@ -142,7 +155,18 @@ class PartExpectation:
             if keep:
                 self._sums.responsibilities.append(r)
         self._add_constants(rows, supervision)
+        if response.none is not None:
+            self._sums.log_likelihood += problem.total_weight * math.log(response.none.prevalence)
         return self._sums
+
+    def _none_of(self, rows: RowModel, response: ResponseModel) -> tuple[Tensor, Tensor]:
+        """Return scores, (n,), and predictors, (n, K), of none-rows; empty if there are none."""
+        if response.none is None:
+            return self._base[:0, 0], self._base[:0]
+        odds = math.log1p(-response.none.prevalence) - math.log(response.none.prevalence)
+        lengths = self.problem.offsets.diff().double()
+        scores = odds + lengths.log() - rows.score_constants(self.context)[:, 0]
+        return scores.to(self._base), self._base + response.none.value.to(self._base)
 
     def _offsets(self, samples: slice, rows: slice) -> Tensor:
         return self.problem.offsets[samples.start : samples.stop + 1] - rows.start
@@ -173,20 +197,49 @@ class PartExpectation:
             total = total + problem.log_known[self._rows]
         if self._supervision:
             total = total + self._log_response(y, z)
-        peak = segment_max(total[:, None], offsets)[:, 0]  # (b,)
+        places, own = offsets, None
+        if len(self._none_z):
+            total, x, y, z, own = self._with_none(samples, total, x, y, z, offsets)
+            places = one_longer(offsets)
+            sample = sample_of_row(places)
+        peak = segment_max(total[:, None], places)[:, 0]  # (b,)
         weight = torch.exp((total - peak[sample]).clamp(min=LEAST_EXPONENT))
-        mass = segment_sum(weight[:, None], offsets)[:, 0]
+        mass = segment_sum(weight[:, None], places)[:, 0]
         w = problem.weights[samples]
         evidence = peak + mass.log() - self._mass[samples].to(mass.dtype).log()
         sums.log_likelihood += float((w * evidence).sum())
         r = weight / mass[sample]
+        if own is not None:
+            sums.without += float((w * r[places[1:] - 1]).sum(dtype=torch.float64))
         # Only rows that carry weight go on: most do not, and as denormal numbers they are slow.
         active = torch.nonzero(r > LEAST_WEIGHT)[:, 0]
         x, r_active, sample = x[active], r[active], sample[active]
-        self._add_chosen(x, r_active, sample, y[active], z[active], samples)
+        given = (y[active], z[active], samples)
+        self._add_chosen(x, r_active, sample, *given, None if own is None else own[active])
         if log_free is not None:
             self._add_taken(x, r_active * log_free[active].exp(), sample, samples)
-        return r[:, None]
+        return r[:, None] if own is None else r[places_before_last(offsets), None]
+
+    def _with_none(self, samples, total, x, y, z, offsets) -> tuple[Tensor, ...]:
+        """Return the terms of rows with those of none-rows, and which are none-rows, (B + b, 1).
+
+        None-rows have no features: they add nothing to moments of rows.
+        """
+        y_none, z_none = self.problem.y[samples], self._none_z[samples]
+        scores = self._none_scores[samples]
+        if self.problem.log_known is not None:  # where the active row is known, it is not "none"
+            known = self.problem.log_known[self._rows]
+            scores = scores + known_with_none(known, offsets)[one_longer(offsets)[1:] - 1]
+        if self._supervision:
+            scores = scores + self._log_response(y_none, z_none)
+        pairs = (
+            (total, scores),
+            (x, x.new_zeros(len(scores), x.shape[1])),
+            (y, y_none),
+            (z, z_none),
+            (x.new_zeros(len(x), 1), x.new_ones(len(scores), 1)),
+        )
+        return tuple(with_last(row, none, offsets) for row, none in pairs)
 
     def _add_taken(self, x, r, sample, samples) -> None:
         """Add moments of chosen rows as far as they were free: the background loses them."""
@@ -195,11 +248,13 @@ class PartExpectation:
         part = RowMoments(x.T @ (w * x), x.T @ (w * c), c.T @ (w * c), float(w.sum()))
         self._sums.taken = part if self._sums.taken is None else self._sums.taken + part
 
-    def _add_chosen(self, x, r, sample, y, z, samples) -> None:
-        """Add sums over rows x that are chosen with probability r."""
+    def _add_chosen(self, x, r, sample, y, z, samples, own=None) -> None:
+        """Add sums over rows x that are chosen with probability r; `own` tells none-rows."""
         sums, family, w = self._sums, self.problem.family, self.problem.weights[samples]
         rw = (r * w[sample])[:, None]  # (B, 1)
         context_design = torch.cat([self.context[samples], self.design[samples]], dim=1)[sample]
+        if own is not None:
+            context_design = torch.cat([context_design, own], dim=1)
         q = self.context.shape[1]
         scaled = x * rw
         xx, xb = x.T @ scaled, scaled.T @ context_design  # (d, d), (d, q + m)

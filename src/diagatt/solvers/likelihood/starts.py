@@ -17,7 +17,7 @@ from diagatt.segments import map_blocks, segment_mean, segment_sum
 from diagatt.solvers.glm import fit_glm
 from diagatt.solvers.likelihood.em import EM, EMSettings, LatentRows, join_heads
 from diagatt.solvers.likelihood.expectation import Expectation
-from diagatt.solvers.likelihood.expected import ResponseModel
+from diagatt.solvers.likelihood.expected import NoneModel, ResponseModel
 from diagatt.solvers.likelihood.row_model import RowModel, gaussian_of
 from diagatt.solvers.problem import Samples
 
@@ -28,6 +28,7 @@ TRIAL_ITERATIONS = 25
 TRIAL_TOLERANCE = 1e-2
 REFINE_ITERATIONS = 30
 # Scores first, the response later: λ of the first iterations of a start that looks at rows alone.
+START_SHARE = 0.5  # of samples that have an active row, if some may have none
 ROWS_FIRST = [0.0] * 8 + [0.25, 0.5, 0.75]
 
 
@@ -112,7 +113,8 @@ def _pooled_response(em: EM, samples: Samples) -> ResponseModel:
     given = (samples.y, samples.weights, penalty, samples.n_outputs)
     beta = fit_glm(family, features, *given, max_steps=20, offset=samples.offset)
     phi = max(family.initial_dispersion(samples.scale), em.least_phi)
-    return ResponseModel(beta[:d][None], beta[d:], phi)
+    none = NoneModel(START_SHARE, beta.new_zeros(beta.shape[1])) if em.settings.none else None
+    return ResponseModel(beta[:d][None], beta[d:], phi, none)
 
 
 def _random_active(A0: Tensor, C0: Tensor, generator: np.random.Generator):

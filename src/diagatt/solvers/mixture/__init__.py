@@ -11,8 +11,16 @@ import torch
 
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.query_key import PARAMETERIZATIONS
-from diagatt.parameters import Rule, at_least, count, one_of, optional, positive
-from diagatt.solvers.base import Fitted, Model, Solver, agreed, copy_parameters
+from diagatt.parameters import Rule, at_least, boolean, count, one_of, optional, positive
+from diagatt.solvers.base import (
+    Fitted,
+    Model,
+    Solver,
+    agreed,
+    copy_parameters,
+    prevalence,
+    refuse_none,
+)
 from diagatt.solvers.checkpoint import Checkpoint
 from diagatt.solvers.gradient.adam import train as train_module
 from diagatt.solvers.gradient.train import OPTIMIZERS, entry, start_at_pooled
@@ -60,6 +68,9 @@ class Mixture(Solver):
     n_starts : int
         Starts that compete, each trained a little on a part of the samples: pooled values, small
         values, unusual rows, and random ones.
+    none : bool
+        Whether samples may have no row of interest: a none-row with a score and a value of its own
+        competes with their rows (`diagatt.attention.nonerow`). For one head.
 
     Examples
     --------
@@ -82,7 +93,9 @@ class Mixture(Solver):
         "max_epochs": optional(count(1)),
         "tolerance": positive(),
         "n_starts": count(1),
+        "none": boolean(),
     }
+    later_parameters: ClassVar[Mapping[str, Any]] = {"none": False}
 
     def __init__(
         self,
@@ -97,6 +110,7 @@ class Mixture(Solver):
         max_epochs: int | None = None,
         tolerance: float = 1e-6,
         n_starts: int = 3,
+        none: bool = False,
     ) -> None:
         self.parameterization = parameterization
         self.rank = rank
@@ -108,6 +122,7 @@ class Mixture(Solver):
         self.max_epochs = max_epochs
         self.tolerance = tolerance
         self.n_starts = n_starts
+        self.none = none
 
     def refuse(self, problem: Problem, model: Model) -> str | None:
         """Say which rank is impossible, or that a store is too large for L-BFGS."""
@@ -123,7 +138,7 @@ class Mixture(Solver):
             return "a full W has no rank: set parameterization='factored' or leave rank out."
         if self.optimizer == "lbfgs" and problem.in_memory is None:
             return "optimizer='lbfgs' needs all rows in memory: use 'adam' for a store."
-        return None
+        return refuse_none(self.none, problem, model)
 
     def fit(
         self,
@@ -145,6 +160,8 @@ class Mixture(Solver):
 
         def build() -> MixtureModule:
             names = {"parameterization": self.parameterization, "rank": self.rank}
+            if self.none and not problem.has_one_row_samples_only:
+                names["none"] = True
             attention = model.module(problem, readout="mixture", family=problem.family, **names)
             return MixtureModule(attention, null)
 
@@ -155,7 +172,7 @@ class Mixture(Solver):
                 attention.query_key.set_matrix(torch.zeros_like(attention.query_key.matrix()))
             start_at_pooled(module.attention, problem, model.ridge, model.n_heads)
             module.set_phi(residual_dispersion(module, problem))
-            return self._fitted(module, [])
+            return self._fitted(module, problem, [])
         if start is not None:
             copy_parameters(start.module, module.attention)
             if start.dispersion is not None:
@@ -172,7 +189,8 @@ class Mixture(Solver):
         described = {"score_form": model.score_form.name, "coupling": model.coupling}
         further = train_module(module, problem, how, seed, checkpoint, described)
         steps = [line["loss"] for line in history + further]
-        return self._fitted(module, [entry(k, loss) for k, loss in enumerate(steps, 1)], report)
+        lines = [entry(k, loss) for k, loss in enumerate(steps, 1)]
+        return self._fitted(module, problem, lines, report)
 
     def errors(self, fitted: Fitted, samples: Samples, model: Model) -> Errors:
         """Return the sandwich of the penalized likelihood, the dispersion among its parameters."""
@@ -185,11 +203,14 @@ class Mixture(Solver):
     def _fitted(
         self,
         module: MixtureModule,
+        problem: Problem,
         history: list[dict[str, float]],
         report: list[dict[str, Any]] | None = None,
     ) -> Fitted:
         phi = None if module.log_excess is None else float(module.phi.detach())
-        return Fitted(module.attention, self, [history], dispersion=phi, report=report or [])
+        share = prevalence(module.attention, problem)
+        beside: dict[str, Any] = {"dispersion": phi, "prevalence": share, "report": report or []}
+        return Fitted(module.attention, self, [history], **beside)
 
     def _training(self, model: Model) -> MixtureTraining:
         own = set(MixtureTraining.__dataclass_fields__) & set(self.get_params(deep=False))

@@ -22,6 +22,8 @@ TRIAL_STEPS = 30
 NOISE = 0.1
 # Share of the pooled values with which a shy start begins.
 SHY = 0.3
+# Share of the responses with a log link that keep their size in the fit of the first values.
+CALM = 0.95
 
 
 def trial_size(n_features: int) -> int:
@@ -39,14 +41,15 @@ def best_start(
     """Train every start a little; return that of the smallest objective, its steps, and a report.
 
     The first start has uniform attention and the values of the GLM of mean rows, the second has
-    small values, the third looks for unusual rows, and all others are random.
+    small values, the third looks for unusual rows, and all others are random. Values with a log
+    link come from responses without their largest ones: one huge count would decide them.
     """
     short = replace(how, max_steps=TRIAL_STEPS, verbose=False)
     names = ["pooled", "shy", "outlier"][:n_starts]
     names += [f"random {k}" for k in range(n_starts - len(names))]
     found, report = list[tuple[MixtureModule, History]](), list[dict[str, Any]]()
     first = build()
-    start_at_pooled(first.attention, samples, how.ridge, first.attention.n_heads)
+    start_at_pooled(first.attention, _calmed(samples), how.ridge, first.attention.n_heads)
     for name in names:
         module = build()
         module.load_state_dict(first.state_dict())
@@ -56,6 +59,16 @@ def best_start(
         report.append({"start": name, "objective": minimum.value})
     best = min(range(n_starts), key=lambda k: report[k]["objective"])
     return *found[best], report
+
+
+def _calmed(samples: Samples) -> Samples:
+    """Return samples for the first values: with a log link, the largest responses are cut down."""
+    if not samples.family.has_log_link or samples.family.response_width > 1:
+        return samples
+    order = samples.y.argsort()
+    mass = samples.weights[order].double().cumsum(0)
+    place = int(torch.searchsorted(mass, CALM * mass[-1]))
+    return replace(samples, y=samples.y.clamp(max=float(samples.y[order[place]])))
 
 
 @torch.no_grad()
