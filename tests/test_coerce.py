@@ -145,7 +145,7 @@ def test_what_are_no_samples(X, message):
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_the_first_row_that_is_not_finite_is_named(value, monkeypatch):
-    monkeypatch.setattr(coerce, "SEARCHED_ROWS", 4)
+    monkeypatch.setattr(coerce.rows, "SEARCHED_ROWS", 4)
     X = RaggedRows.from_samples([np.zeros((3, 2)), np.zeros((5, 2)), np.zeros((1, 2))])
     coerce.refuse_nonfinite(X)
     for packed, where in [(0, "sample 0, row 0"), (6, "sample 1, row 3"), (8, "sample 2, row 0")]:
@@ -367,3 +367,8 @@ def test_bad_covariates(given_, message):
 def test_covariates_of_another_number_than_in_fit():
     with pytest.raises(InputError, match="fitted with 3 covariates, got 2: pass the same"):
         coerce.covariates(Z, 3, expected=3)
+
+
+def test_responses_without_a_column_are_refused():
+    with pytest.raises(InputError, match="y has no column: pass one response per sample"):
+        coerce.n_outcomes(np.ones((5, 0)))

@@ -1,21 +1,13 @@
-"""What X, y, sample weights and covariates may be: the one place that knows.
-
-Whatever users have (lists, NumPy arrays, torch tensors, pandas and polars frames, Arrow columns)
-becomes contiguous arrays of floats here, or is refused in a sentence that names the sample.
-"""
+"""What X may be: lists, arrays, tensors, frames and Arrow columns become packed rows."""
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
 import torch
-from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
 
 from diagatt.arrays import (
     InputError,
@@ -25,12 +17,10 @@ from diagatt.arrays import (
     float_matrix,
     is_sparse,
     plain_array,
-    refuse_dates,
-    refuse_kind,
     refuse_missing,
     sparse_matrix,
 )
-from diagatt.names import Names, checked, match, names_of, order
+from diagatt.names import Names, checked, names_of, order
 
 
 class Packed(NamedTuple):
@@ -45,16 +35,7 @@ class Packed(NamedTuple):
 
 
 WEIGHTS = (1e-30, 1e30)  # smallest and largest positive weight: float32 holds both
-NEVER = -1e6  # logarithm of the weight of rows that are known not to be active
 SEARCHED_ROWS = 65536  # rows that are searched for NaN in one go
-ROUTING = (
-    " In cross_val_score and other tools of scikit-learn, pass diagatt.WithCovariates(X, "
-    "covariates) as X; or call sklearn.set_config(enable_metadata_routing=True), and give scores "
-    "by name as scoring=diagatt.scoring.scorer(name)."
-)
-
-
-# ---------------------------------------------------------------------- samples
 
 
 def is_flat(X: Any) -> bool:
@@ -381,326 +362,9 @@ def _is_arrow_column(X: Any) -> bool:
     return type(X).__module__.split(".")[0] == "pyarrow" and hasattr(X, "null_count")
 
 
-# ---------------------------------------------------------------------- y, weights, covariates
-
-
-def response(y: Any, n_samples: int) -> np.ndarray:
-    """Return numeric responses, (n,) float64.
-
-    Examples
-    --------
-    >>> response([1, None, 2], 3)
-    Traceback (most recent call last):
-    diagatt.arrays.InputError: y[1] is NaN: drop the sample or impute the entry.
-    """
-    column = float_array(_column(y, n_samples), "y", _entry("y"))
-    return _finite(column.astype(np.float64, copy=False), "y")
-
-
-def classes(y: Any, n_samples: int) -> np.ndarray:
-    """Return class labels as they are, (n,)."""
-    labels = _column(y, n_samples)
-    if labels.dtype.kind == "f":
-        _finite(labels, "y")
-    refuse_missing(labels, "y", lambda i: f"y[{i}] is missing: drop the sample.")
-    check_classification_targets(labels)
-    return labels
-
-
-def n_outcomes(y: Any) -> int:
-    """Return how many columns responses have, 1 if they are one number or class per sample.
-
-    Examples
-    --------
-    >>> n_outcomes([1, 0, 1]), n_outcomes([[1, 0], [0, 0]])
-    (1, 2)
-    """
-    shape = getattr(y, "shape", None)
-    if shape is None and isinstance(y, list | tuple) and len(y):
-        shape = (len(y), *np.shape(y[0])[:1])
-    return int(shape[1]) if shape is not None and len(shape) == 2 else 1
-
-
-def labels(y: Any, n_samples: int, count: int) -> np.ndarray:
-    """Return several labels of each sample, 0 or 1, (n, count) float64.
-
-    Examples
-    --------
-    >>> labels([[1, 0], [2, 0]], 2, 2)
-    Traceback (most recent call last):
-    diagatt.arrays.InputError: y[1, 0] = 2, but several labels are 0 or 1 each: ...
-    """
-    given = y.toarray() if is_sparse(y) else y
-    table = responses(given, n_samples, count, "0 or 1 for every label")
-    wrong = np.argwhere((table != 0) & (table != 1))
-    if len(wrong):
-        at = tuple(wrong[0])
-        raise InputError(
-            f"{_entry('y')(at)} = {table[at]:g}, but several labels are 0 or 1 each: for outcomes "
-            "of more classes, fit every column by itself, for example with scikit-learn's "
-            "MultiOutputClassifier."
-        )
-    return table
-
-
-def known_rows(row_labels: Any, offsets: np.ndarray) -> np.ndarray:
-    """Return 0 for rows that may be active and a large negative number for others, (N,).
-
-    Parameters
-    ----------
-    row_labels : int array of shape (n,)
-        The active row of each sample, from 0, or −1 if it is not known.
-    offsets : array of shape (n + 1,)
-
-    Examples
-    --------
-    >>> known_rows([1, -1], np.array([0, 2, 4])) == 0
-    array([False,  True,  True,  True])
-    """
-    labels, lengths = np.asarray(row_labels), np.diff(offsets)
-    if labels.dtype.kind not in "iu" or labels.shape != lengths.shape:
-        raise InputError(
-            f"row_labels must be one whole number per sample ({len(lengths)} of them, -1 where the "
-            f"row is not known), got {labels.dtype} of shape {labels.shape}."
-        )
-    wrong = np.flatnonzero((labels < -1) | (labels >= lengths))
-    if len(wrong):
-        i = wrong[0]
-        raise InputError(
-            f"row_labels[{i}] = {labels[i]}, but sample {i} has {lengths[i]} rows, which are "
-            "counted from 0; -1 says that the row is not known."
-        )
-    position = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-    label = np.repeat(labels, lengths)
-    return np.where((label >= 0) & (position != label), NEVER, 0.0)
-
-
-def groups(given: Any, n_samples: int) -> np.ndarray:
-    """Return codes of groups, (n,): one per different number or word."""
-    codes = np.asarray(given)
-    if codes.ndim != 1 or codes.dtype.kind not in "iufbUSO":
-        raise InputError(
-            f"groups must be one number or word per sample, got {codes.dtype} of {codes.ndim} "
-            "dimensions."
-        )
-    if len(codes) != n_samples:
-        raise InputError(f"groups has {len(codes)} entries, but there are {n_samples} samples.")
-    missing = [i for i, code in enumerate(codes.tolist()) if code is None or code != code]
-    if missing:
-        raise InputError(f"groups[{missing[0]}] is missing: give every sample a group.")
-    if codes.dtype.kind == "O":
-        codes = codes.astype(str)
-    return np.unique(codes, return_inverse=True)[1].reshape(-1)
-
-
-def weights(sample_weight: Any, n_samples: int) -> np.ndarray:
-    """Return sample weights, (n,) float64: finite, not negative, not all zero."""
-    if sample_weight is None:
-        return np.ones(n_samples)
-    if isinstance(sample_weight, numbers.Number):
-        sample_weight = np.full(n_samples, sample_weight)
-    if isinstance(sample_weight, str | bytes | Mapping):
-        raise InputError(
-            f"sample_weight must be a number or one number per sample, got {sample_weight!r}."
-        )
-    given = float_array(sample_weight, "sample_weight", _entry("sample_weight"))
-    if given.ndim != 1:
-        raise InputError(f"Sample weights must be 1D array or scalar, got {given.ndim}-D.")
-    if len(given) != n_samples:
-        raise InputError(f"sample_weight has {len(given)} entries, X has {n_samples} samples.")
-    given = _finite(given.astype(np.float64, copy=False), "sample_weight")
-    if np.any(given < 0):
-        i = int(np.argmax(given < 0))
-        raise InputError(f"sample_weight[{i}] = {given[i]:g} is negative: weights are ≥ 0.")
-    if not np.any(given > 0):
-        raise InputError("all sample weights are zero: at least one sample must count.")
-    low, high = WEIGHTS
-    wrong = np.flatnonzero((given > high) | ((given > 0) & (given < low)))
-    if len(wrong):
-        i = int(wrong[0])
-        size = "large" if given[i] > high else "small"
-        raise InputError(
-            f"sample_weight[{i}] = {given[i]:g} is too {size}: weights are 0 or between {low:g} "
-            f"and {high:g}; multiply all of them by one number."
-        )
-    return given
-
-
-def class_weights(class_weight: Any, y: Any, sample_weight: Any, n_samples: int) -> Any:
-    """Return sample weights times the weights of the samples' classes, as in scikit-learn.
-
-    Parameters
-    ----------
-    class_weight : "balanced", mapping from classes to weights, or None
-        "balanced" weighs classes by n / (classes · samples of the class); a class that a mapping
-        lacks has weight 1.
-    y : array of shape (n,), or (n, q) of labels, for which "balanced" multiplies the weights of all
-    sample_weight : array of shape (n,), number or None
-    n_samples : int
-
-    Examples
-    --------
-    >>> class_weights("balanced", [0, 0, 0, 1], None, 4).round(3)
-    array([0.667, 0.667, 0.667, 2.   ])
-    """
-    if class_weight is None:
-        return sample_weight
-    several = n_outcomes(y)
-    if class_weight != "balanced" and (several > 1 or not isinstance(class_weight, Mapping)):
-        raise InputError(
-            f"class_weight must be 'balanced' or, of one response per sample, a dictionary from "
-            f"classes to weights, got {class_weight!r}."
-        )
-    labels_ = classes(y, n_samples) if several == 1 else labels(y, n_samples, several)
-    if class_weight != "balanced":
-        known = np.unique(labels_).tolist()
-        for label, weight in class_weight.items():
-            if label not in known:
-                raise InputError(
-                    f"class_weight has the class {label!r}, but those of y are "
-                    f"{', '.join(map(str, known))}."
-                )
-            if not isinstance(weight, numbers.Real) or not 0 < float(weight) < np.inf:
-                raise InputError(
-                    f"class_weight[{label!r}] = {weight!r} is no positive number: leave the "
-                    "samples of a class out that is not to count."
-                )
-    return weights(sample_weight, n_samples) * compute_sample_weight(class_weight, labels_)
-
-
-def covariates(
-    given: Any, n_samples: int, expected: int | None = None, names: Sequence[str] | None = None
-) -> np.ndarray:
-    """Return shared covariates z, (n, q) float64; q = 0 without any.
-
-    Parameters
-    ----------
-    given : array or frame of shape (n, q), or None
-    n_samples : int
-    expected : int, optional
-        What q must be: that of the fit.
-    names : names, optional
-        Those of the fit: columns of a frame are taken in this order.
-    """
-    if given is None:
-        Z, found = np.empty((n_samples, 0)), None
-    else:
-        Z = float_array(given, "covariates", _entry("covariates"))
-        found = names_of(given, "covariates")
-    if Z.ndim != 2:
-        raise InputError(
-            f"covariates must have shape (n_samples, n_covariates), got {Z.ndim}-D: pass a single "
-            "covariate z as z[:, None]."
-        )
-    if len(Z) != n_samples:
-        raise InputError(f"covariates have {len(Z)} lines, X has {n_samples} samples.")
-    if expected is not None and (given is not None or expected):
-        if Z.shape[1] != expected and (found is None or names is None or not expected):
-            raise InputError(
-                f"the model was fitted with {expected} covariates, got {Z.shape[1]}: pass the same "
-                "covariates to fit and to predict." + (ROUTING if given is None else "")
-            )
-        place = match(found, names, "covariates", "covariates[list(model.covariate_names_in_)]")
-        Z = Z if place is None else np.ascontiguousarray(Z[:, place])
-    return _finite(Z.astype(np.float64, copy=False), "covariates")
-
-
-def responses(y: Any, n_samples: int, width: int, what: str) -> np.ndarray:
-    """Return responses of several numbers each, (n, width) float64.
-
-    Parameters
-    ----------
-    y : array or frame of shape (n, width)
-    n_samples, width : int
-    what : str
-        What the columns are, for the sentence that refuses others.
-    """
-    if y is None:
-        raise InputError("fitting requires y to be passed, but the target y is None.")
-    table = float_array(y, "y", _entry("y"))
-    if table.ndim != 2 or table.shape[1] != width:
-        raise InputError(f"y must have {width} columns, {what}; got shape {table.shape}.")
-    if len(table) != n_samples:
-        raise InputError(f"y has {len(table)} lines, X has {n_samples} samples.")
-    return _finite(table.astype(np.float64, copy=False), "y")
-
-
-def offset(given: Any, exposure: Any, n_samples: int, n_outputs: int) -> np.ndarray | None:
-    """Return the known part of the predictor, (n, K) float64: the offset plus log exposure.
-
-    Parameters
-    ----------
-    given : array of shape (n,) or (n, K), or None
-    exposure : array of shape (n,), or None
-        Positive: years, areas, sequencing depths.
-    n_samples, n_outputs : int
-
-    Examples
-    --------
-    >>> offset(None, [1.0, 2.0], 2, 1).round(3)
-    array([[0.   ],
-           [0.693]])
-    """
-    total = np.zeros((n_samples, n_outputs))
-    if given is not None:
-        known = float_array(given, "offset", _entry("offset"))
-        known = known[:, None] if known.ndim == 1 else known
-        if known.ndim != 2 or len(known) != n_samples or known.shape[1] not in (1, n_outputs):
-            raise InputError(
-                f"offset must be one number per sample, {n_samples}, got shape {known.shape}."
-            )
-        total += _finite(known.astype(np.float64, copy=False), "offset")
-    if exposure is not None:
-        times = float_array(exposure, "exposure", _entry("exposure"))
-        if times.shape != (n_samples,):
-            raise InputError(
-                f"exposure must be one number per sample, {n_samples}, got shape {times.shape}."
-            )
-        times = _finite(times.astype(np.float64, copy=False), "exposure")
-        if np.any(times <= 0):
-            i = int(np.argmax(times <= 0))
-            raise InputError(
-                f"exposure[{i}] = {times[i]:g} is not positive: nothing can be observed without "
-                "exposure; drop the sample."
-            )
-        total += np.log(times)[:, None]
-    return None if given is None and exposure is None else total
-
-
-def _column(y: Any, n_samples: int) -> np.ndarray:
-    """Return y as a 1-D array of words, numbers or objects."""
-    if y is None:
-        raise InputError("fitting requires y to be passed, but the target y is None.")
-    array = plain_array(y, "y", _entry("y"))
-    refuse_kind(array, "y", "Mmc")
-    refuse_dates(array, "y")
-    if array.ndim > 2 or (array.ndim == 2 and array.shape[1] != 1):
-        raise InputError(f"y should be a 1d array, got an array of shape {array.shape} instead.")
-    column = column_or_1d(array, warn=True)
-    if len(column) != n_samples:
-        raise InputError(
-            f"Found input variables with inconsistent numbers of samples: X has {n_samples} "
-            f"samples, y has {len(column)} responses."
-        )
-    return column
-
-
-def _entry(what: str) -> Place:
-    return lambda at: f"{what}[{', '.join(map(str, at))}]"
-
-
 def _row_of(sample: int) -> Place:
     return lambda at: f"sample {sample}, row {at[0]}"
 
 
 def _column_of(name: str) -> tuple[str, Place]:
     return f"column {name!r}", lambda at: f"line {at[0]} of column {name!r}"
-
-
-def _finite(array: np.ndarray, what: str) -> np.ndarray:
-    wrong = np.argwhere(~np.isfinite(array))
-    if len(wrong):
-        at = tuple(wrong[0])
-        kind = "NaN" if np.isnan(array[at]) else "infinity"
-        raise InputError(f"{_entry(what)(at)} is {kind}: drop the sample or impute the entry.")
-    return array

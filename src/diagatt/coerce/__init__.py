@@ -1,0 +1,67 @@
+"""What X, y, sample weights and covariates may be: the one place that knows.
+
+Whatever users have (lists, NumPy arrays, torch tensors, pandas and polars frames, Arrow columns)
+becomes contiguous arrays of floats here, or is refused in a sentence that names the sample.
+"""
+
+from diagatt.coerce.beside import (
+    class_weights,
+    classes,
+    covariates,
+    groups,
+    known_rows,
+    labels,
+    n_outcomes,
+    offset,
+    response,
+    responses,
+    weights,
+)
+from diagatt.coerce.rows import (
+    Packed,
+    is_flat,
+    offsets_from,
+    pack_arrow,
+    pack_dense,
+    pack_frame,
+    pack_nested,
+    pack_padded,
+    pack_samples,
+    refuse_huge,
+    refuse_nonfinite,
+    refuse_overflow,
+    row_name,
+    row_weights,
+    samples,
+    stacked,
+)
+
+__all__ = [
+    "Packed",
+    "class_weights",
+    "classes",
+    "covariates",
+    "groups",
+    "is_flat",
+    "known_rows",
+    "labels",
+    "n_outcomes",
+    "offset",
+    "offsets_from",
+    "pack_arrow",
+    "pack_dense",
+    "pack_frame",
+    "pack_nested",
+    "pack_padded",
+    "pack_samples",
+    "refuse_huge",
+    "refuse_nonfinite",
+    "refuse_overflow",
+    "response",
+    "responses",
+    "row_name",
+    "row_weights",
+    "samples",
+    "stacked",
+    "weights",
+]
