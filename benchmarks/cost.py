@@ -70,7 +70,7 @@ class IterationCost:
         d, R, K = self.n_features, self.n_heads, self.n_outputs
         q = {"quadratic": 0, "affine": 1, "contextual": d + 1}[self.score_form]
         size = R * d + 1 + self.n_covariates
-        return 8 * (3 + R * d * d + R * d * q + size * K + size * size)
+        return 8 * (4 + R * d * d + R * d * q + size * K + size * size)
 
     @property
     def bytes_sent(self) -> float:

@@ -53,7 +53,7 @@ def test_cox_agrees_with_scikit_survival(one_row, ties):
 
 
 def test_errors_of_cox_are_those_of_its_score_residuals():
-    """The sandwich of statsmodels' score residuals, with the correction n/(n − q)."""
+    """The sandwich of statsmodels' score residuals, corrected by the leverage of samples."""
     regression = pytest.importorskip("statsmodels.duration.hazard_regression")
     rng = np.random.default_rng(1)
     X, censored = rng.normal(size=(N, 3)), rng.exponential(2, N)
@@ -62,7 +62,9 @@ def test_errors_of_cox_are_those_of_its_score_residuals():
     model = DiagAttSurvival(ridge=0.0).fit(X, y)
     theirs = regression.PHReg(y["time"], X, status=y["event"].astype(int)).fit()
     residuals, inverse = np.nan_to_num(theirs.score_residuals), theirs.cov_params()
-    covariance = inverse @ residuals.T @ residuals @ inverse * N / (N - 3)
+    pulls = np.einsum("ni,ij,nj->n", residuals, inverse, residuals)
+    raised = residuals / (1 - 3 * pulls / pulls.sum())[:, None]
+    covariance = inverse @ residuals.T @ raised @ inverse
     np.testing.assert_allclose(model.value_se_[:3], np.sqrt(np.diag(covariance)), rtol=1e-6)
     assert np.isnan(model.value_se_[3])  # the baseline takes the intercept in
     assert "sandwich over 3 free parameters" in str(model.summary())
