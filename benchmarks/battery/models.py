@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone, is_classifier
 
-from diagatt import DiagAttSurvival
+from diagatt.estimators.times import ReadsTimes
 from diagatt.lifetimes import make_times
 from diagatt.persistence import registered
 from diagatt.solvers import SOLVERS
@@ -60,7 +60,7 @@ def short(kind: Any, **more: Any) -> Any:
 def estimators() -> Iterator[tuple[str, Callable[[], Any]]]:
     """Yield every estimator by name; those that take a solver once for each solver."""
     for name, kind in registered().items():
-        if kind is DiagAttSurvival:  # its responses are no numbers
+        if issubclass(kind, ReadsTimes):  # its responses are no numbers
             continue
         if "solver" not in kind._get_param_names():
             yield name, lambda kind=kind: short(kind)
@@ -71,7 +71,7 @@ def estimators() -> Iterator[tuple[str, Callable[[], Any]]]:
 
 def responses(model: Any) -> np.ndarray:
     """Return what the estimator is fitted to."""
-    if isinstance(model, DiagAttSurvival):
+    if isinstance(model, ReadsTimes):
         return make_times(NUMBERS > 0, np.exp(NUMBERS / 10))
     return LABELS if is_classifier(model) else NUMBERS
 

@@ -46,9 +46,9 @@ class CoxCompetitor(ReadsTimes, Competitor):
         found = problem.family.refined(problem.y, z, problem.weights)
         self.shape_ = found.shape.cpu().numpy()
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return log hazard ratios, (n_samples,): larger ones mean earlier events."""
-        return self._linear_predictor(X)[:, 0]
+        return self._linear_predictor(X, covariates)[:, 0]
 
     def predict_survival_function(
         self, X: Any, return_array: bool = False, times: Any = None

@@ -201,7 +201,10 @@ def risk(module: AttentionModule, problem: Problem) -> float:
     """Return the mean loss of equation (obj)."""
 
     def losses(part: Samples) -> list[Tensor]:
-        return [(part.weights * part.family.loss(part.y, predictors(module, part))).sum()]
+        z = predictors(module, part)
+        if part.family.couples_samples and not len(part.family.shape):  # no baseline is known yet
+            return [part.risk_sets.loss_and_gradient(z[:, 0])[0]]
+        return [(part.weights * part.family.loss(part.y, z)).sum()]
 
     return float(problem.total(losses)[0]) / problem.total_weight
 
