@@ -546,3 +546,14 @@ def test_sample_weights_of_likelihood_are_repetitions():
     model = regressor(solver="likelihood")
     weighted = model.fit(X, y, sample_weight=np.bincount(again)).predict(X)
     np.testing.assert_allclose(model.fit(X[again], y[again]).predict(X), weighted, atol=1e-3)
+
+
+def test_a_temperature_may_be_a_huge_whole_number():
+    """A file may say so; torch cannot divide by it, but by the float that it is."""
+    data = simulate.regression(20, p=3, d=2, mu=(3,), sigma2=(4,), seed=0)
+    model = DiagAttRegressor(solver="likelihood", random_state=0).fit(data.X, data.y)
+    model.temperature_ = 10**30
+    for weights in model.attention(data.X):
+        np.testing.assert_allclose(weights, 1 / 3, rtol=1e-6)
+    assert np.isfinite(model.predict(data.X)).all()
+    assert model.locate(data.X).shape == (20, 1)

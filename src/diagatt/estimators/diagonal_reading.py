@@ -178,7 +178,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
             None if self.key_ is None else torch.tensor(self.key_, dtype=self._dtype),
             *effects,
             none=self._none_row(heads, K),
-            temperature=self.temperature_,
+            temperature=float(self.temperature_),
             score_form=self.score_form_,
             coupling=self.coupling_,
             groups=self.n_restarts_,
@@ -260,7 +260,7 @@ class DiagonalReading(TransformerMixin, RowsEstimator):
         _refuse_nonfinite(scores, rows)
         if not isinstance(module, Blend):
             scores = scores.reshape(len(values), self.n_restarts_, -1).mean(dim=1)
-            scores = scores / self.temperature_
+            scores = scores / float(self.temperature_)
         return rows, scores, offsets
 
     @by_shard
