@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from diagatt import DiagAttClassifier, DiagAttRegressor, RaggedRows
 from diagatt.estimators.presets import get_preset
+from diagatt.simulate import regression
 from diagatt.solvers import Auto, Gradient, Likelihood, Uniform
 from tests import models
 from tests.closeness import assert_equal_up_to_rounding
@@ -550,7 +551,7 @@ def test_sample_weights_of_likelihood_are_repetitions():
 
 def test_a_temperature_may_be_a_huge_whole_number():
     """A file may say so; torch cannot divide by it, but by the float that it is."""
-    data = simulate.regression(20, p=3, d=2, mu=(3,), sigma2=(4,), seed=0)
+    data = regression(20, p=3, d=2, mu=(3,), sigma2=(4,), seed=0)
     model = DiagAttRegressor(solver="likelihood", random_state=0).fit(data.X, data.y)
     model.temperature_ = 10**30
     for weights in model.attention(data.X):
