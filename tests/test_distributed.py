@@ -226,6 +226,24 @@ def test_a_restarted_job_replaces_its_own_model_but_no_older_one(large, tmp_path
     assert sorted(path.name for path in tmp_path.iterdir()) == ["job.py", "m"]
 
 
+DIES_BEFORE_IT_SAVES = """
+import os
+from diagatt.commands import cli
+from diagatt.kinds import files
+if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+    files.save_model = lambda *_: os._exit(9)
+cli.main()
+"""
+
+
+def test_a_restarted_job_removes_the_checkpoint_of_its_first_attempt(large, tmp_path):
+    (tmp_path / "job.py").write_text(DIES_BEFORE_IT_SAVES)
+    fit = ("fit", "store", "--solver", "likelihood", "-o", str(tmp_path / "m"))
+    command = torchrun(2, str(tmp_path / "job.py"), *fit, max_restarts=1, monitor_interval=0.1)
+    succeed(command, large)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["job.py", "m"]
+
+
 def test_processes_share_the_shards_of_a_prediction(large):
     succeed(torchrun(2, "-m", "diagatt", "predict", "quiet", "store", "-o", "out"), large)
     store, model = RowStore(large / "store"), DiagAttRegressor.load(large / "quiet")

@@ -98,7 +98,11 @@ def fit(
         if options.is_stored(data):
             reads = {"DATA": data, "--output": output}
             outputs.check(state, reads, option="--checkpoint", resumes=True)
+        # A checkpoint that was not there when the job began is the job's own.
+        owns_state = job is not None and job.has_passed("no checkpoint")
         if job is not None:
+            if not job.has_passed("output") and not state.exists():
+                job.note_passed("no checkpoint")
             job.note_passed("output")
 
         from rich.console import Console
@@ -110,7 +114,7 @@ def fit(
             console = Console(highlight=False, quiet=group.rank > 0)
             inputs = read_inputs(data, columns, need_target=True, memory=memory)
             given = (console, inputs, data, output, state, changed, seed, asked, class_weight)
-            job_of_fit = _Fit(*given)
+            job_of_fit = _Fit(*given, owns_state=owns_state)
             job_of_fit.run(group, split, refit, family)
 
 
@@ -127,6 +131,7 @@ class _Fit:
     seed: int
     asked: dict[str, Any]
     class_weight: str | None = None
+    owns_state: bool = False  # whether an earlier attempt of this job wrote the checkpoint
 
     def run(self, group: Any, split: float, refit: bool, family: str) -> None:
         """Say what was understood, fit, save, and score what was held out."""
@@ -186,8 +191,9 @@ class _Fit:
         if self.inputs.kind.in_passes:
             model.set_params(checkpoint=None)
         save_model(model, self.output, self.inputs.columns)
-        if self.inputs.kind.in_passes and version(self.state) != before:
-            self.state.unlink()
+        written = self.owns_state or version(self.state) != before
+        if self.inputs.kind.in_passes and written:
+            self.state.unlink(missing_ok=True)
 
 
 def report(console: Any, model: Any) -> None:
