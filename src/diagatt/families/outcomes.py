@@ -33,7 +33,7 @@ class Outcomes(Family):
     .. math:: ℓ(y, z) = \sum_k ℓ_k(y_k, z_k)
 
     They have one dispersion. Gaussian outcomes are therefore brought to unit variance before a fit
-    (`in_unit`), so that no outcome counts more than another because of its unit.
+    (`with_units`), so that no outcome counts more than another because of its unit.
 
     Parameters
     ----------

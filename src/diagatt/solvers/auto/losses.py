@@ -118,7 +118,7 @@ def uniform_loss(layout: Layout, parts: Parts, weights: Tensor) -> Loss:
 
 
 class _Slopes(NamedTuple):
-    """Losses of layout, and their slopes in what parameters enter through."""
+    """Losses of fits, and their slopes in what parameters enter through."""
 
     total: Tensor  # (M,)
     of_scores: Tensor  # (N, M)
