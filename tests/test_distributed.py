@@ -111,7 +111,10 @@ def torchrun(processes, *command, **options):
     return [*run, f"--nproc-per-node={processes}", *settings, *map(str, command)]
 
 
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+# pytest has put the root of the repository on the path; a new process has to be told of it.
+ROOT = str(Path(__file__).parents[1])
+PYTHONPATH = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": PYTHONPATH}
 
 
 def succeed(command, folder):
