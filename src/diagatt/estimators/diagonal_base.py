@@ -15,7 +15,7 @@ from diagatt import parameters
 from diagatt.attention.coupling import COUPLINGS
 from diagatt.certainty.rows import LEAST_UNEVENNESS, warn_of_no_row
 from diagatt.estimators.calibrated import Calibrated
-from diagatt.estimators.diagonal_reading import check_lengths
+from diagatt.estimators.fitted_diagonal import check_lengths
 from diagatt.estimators.members import StoredMember
 from diagatt.estimators.presets import get_preset
 from diagatt.estimators.routing import TakesCovariates

@@ -21,16 +21,13 @@ from diagatt.solvers.likelihood.em import LatentRows
 from diagatt.solvers.likelihood.expected import NoneModel
 from diagatt.solvers.likelihood.row_model import RowModel
 from diagatt.solvers.problem import Samples
-from diagatt.solvers.sandwich import (
-    At,
+from diagatt.solvers.sandwich import Errors, too_many
+from diagatt.solvers.sandwich.covariance import covariance_of
+from diagatt.solvers.sandwich.derivatives import At, Losses, pieces_of
+from diagatt.solvers.sandwich.parameters import (
     Block,
-    Errors,
-    Losses,
     common_directions,
-    covariance_of,
     is_none_row,
-    pieces_of,
-    too_many,
     with_none_rows,
     with_zeros,
 )

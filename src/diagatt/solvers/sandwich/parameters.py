@@ -1,0 +1,191 @@
+"""The parameters of a fit, in blocks: which numbers of rows and samples each of them enters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.attention.nonerow import known_with_none
+from diagatt.attention.query_key import FullQueryKey, PSDQueryKey
+from diagatt.families import Family
+from diagatt.segments import one_longer, spread, with_last
+from diagatt.solvers.problem import Samples
+
+
+class Block(NamedTuple):
+    """Parameters that enter one kind of number per row or sample, linearly."""
+
+    enters: str  # "scores", "effects", "shared" or "log_phi"
+    place: tuple[int, ...]  # which head and output; all heads alike if it is empty
+    columns: Tensor  # (N, m) of rows or (n, m) of samples
+
+
+def with_none_rows(samples: Samples) -> Samples:
+    """Return samples with a none-row each, whose features are 0."""
+    offsets, known = samples.offsets, samples.log_known
+    return replace(
+        samples,
+        values=with_zeros(samples.values, offsets),
+        offsets=one_longer(offsets),
+        log_known=None if known is None else known_with_none(known, offsets),
+    )
+
+
+def with_zeros(rows: Tensor, offsets: Tensor) -> Tensor:
+    """Return rows and none-rows, whose entries are 0, (N + n, m)."""
+    return with_last(rows, rows.new_zeros(len(offsets) - 1, rows.shape[1]), offsets)
+
+
+def is_none_row(offsets: Tensor) -> Tensor:
+    """Return 1 for none-rows and 0 for rows, (N + n, 1)."""
+    rows = torch.zeros(int(offsets[-1]), 1, dtype=torch.float64, device=offsets.device)
+    return with_last(rows, rows.new_ones(len(offsets) - 1, 1), offsets)
+
+
+def lengthened(module: DiagonalAttention, samples: Samples) -> Tensor:
+    """Return lengthened rows x̃ divided by d^¼, (N, D): ψ is their quadratic form in W.
+
+    None-rows have a score of their own: their entries are 0.
+    """
+    context = module.score_form.context(samples.values, samples.offsets)
+    rows = torch.cat([samples.values, spread(context, samples.offsets)], dim=1)
+    rows = rows / module.n_features**0.25
+    return with_zeros(rows, samples.offsets) if module.has_none else rows
+
+
+def pairs(module: DiagonalAttention, kind: str) -> tuple[Tensor, Tensor]:
+    """Return which entries of a symmetric W the softmax sees: one feature of the row at least."""
+    d, D = module.n_features, module.score_form.side(module.n_features)
+    a, b = torch.triu_indices(D, D)
+    seen = (a < d) & (b >= d if kind == "linear" else b >= a)
+    return a[seen], b[seen]
+
+
+def n_parameters(module: DiagonalAttention, samples: Samples, phi: float | None, kind: str) -> int:
+    """Return q, counted before columns of all rows are made."""
+    if isinstance(module.query_key, FullQueryKey):
+        count = module.n_heads * len(pairs(module, kind)[0])
+    else:
+        count = sum(factor.numel() for factor in module.query_key.parameters())
+    effects = (module.n_heads * samples.n_features + 1 + samples.n_covariates) * module.n_outputs
+    of_none = 1 + module.n_outputs if module.has_none else 0
+    return (count if kind != "none" else 0) + of_none + effects + (phi is not None)
+
+
+def blocks_of(
+    module: DiagonalAttention, samples: Samples, phi: float | None, kind: str
+) -> tuple[list[Block], list[tuple]]:
+    """Return blocks of parameters, and of which tensor and entries each consists."""
+    blocks: list[Block] = []
+    names: list[tuple] = []
+    R, K = module.n_heads, module.n_outputs
+    if kind != "none":
+        rows = lengthened(module, samples)
+        for r in range(R):
+            for name, columns in _score_columns(module, rows, r, kind):
+                blocks.append(Block("scores", (r,), columns))
+                names.append((name, r, columns.shape[1], kind))
+    values = with_zeros(samples.values, samples.offsets) if module.has_none else samples.values
+    for r in range(R):
+        for k in range(K):
+            blocks.append(Block("effects", (r, k), values))
+            names.append(("value", (r, k), samples.n_features))
+    if module.has_none:
+        own = is_none_row(samples.offsets)
+        blocks += [Block("scores", (0,), own), *(Block("effects", (0, k), own) for k in range(K))]
+        names += [("none_score", 0, 1), *(("none_value", k, 1) for k in range(K))]
+    ones = samples.weights.new_ones(samples.n_samples, 1)
+    for name, columns in (("intercept", ones), ("covariate", samples.covariates)):
+        for k in range(K):
+            blocks.append(Block("shared", (k,), columns))
+            names.append((name, k, columns.shape[1]))
+    if phi is not None:
+        blocks.append(Block("log_phi", (), ones))
+        names.append(("log_phi", 0, 1))
+    return blocks, names
+
+
+def _score_columns(
+    module: DiagonalAttention, rows: Tensor, r: int, kind: str
+) -> list[tuple[str, Tensor]]:
+    """Return ∂ψ_r/∂θ, (N, m), by parameter."""
+    form = module.query_key
+    if isinstance(form, FullQueryKey):
+        a, b = pairs(module, kind)
+        return [("weight", torch.where(a == b, 1.0, 2.0).to(rows) * rows[:, a] * rows[:, b])]
+
+    def products(factor: Tensor) -> Tensor:  # (N, D·rank)
+        return (rows[:, :, None] * (rows @ factor[r].detach())[:, None, :]).flatten(1)
+
+    if isinstance(form, PSDQueryKey):
+        return [("factor", 2 * products(form.factor))]
+    return [("query", products(form.key)), ("key", products(form.query))]
+
+
+def places_of(names: list[tuple]) -> list[slice]:
+    """Return where each block stands among all parameters."""
+    ends, start = [], 0
+    for _, _, size, *_ in names:
+        ends.append(slice(start, start + size))
+        start += size
+    return ends
+
+
+def order_of(module: DiagonalAttention, names: list[tuple]) -> Tensor:
+    """Return where (V, b, γ) of the outputs, one after the other, stand among all parameters."""
+    found: list[Tensor] = []
+    for k in range(module.n_outputs):
+        for (name, index, *_), place in zip(names, places_of(names), strict=True):
+            own = index[1] if name == "value" else index
+            if name in ("value", "intercept", "covariate") and own == k:
+                found.append(torch.arange(place.start, place.stop))
+    return torch.cat(found)
+
+
+def identified(
+    module: DiagonalAttention, names: list[tuple], count: int, family: Family
+) -> Tensor | None:
+    """Return a basis of directions that change the model, (q, q − g).
+
+    Factors of W can be turned, L Kᵀ = (LA)(KA⁻ᵀ)ᵀ for any A, and what all classes share cancels.
+    """
+    turns = common_directions(order_of(module, names), module.n_outputs, count, family)
+    state = {name: tensor.detach() for name, tensor in module.query_key.named_parameters()}
+    places = dict(zip([(n[0], n[1]) for n in names], places_of(names), strict=True))
+    if family.couples_samples:  # the baseline hazard takes the intercept in
+        turns.append(torch.eye(count, dtype=torch.float64)[places["intercept", 0].start])
+    for name, r, *_ in names:
+        if name not in ("query", "factor"):
+            continue
+        left = state[name][r]  # (D, rank)
+        rank = left.shape[1]
+        for a in range(rank):
+            for b in range(a + 1, rank) if name == "factor" else range(rank):
+                turn, direction = left.new_zeros(rank, rank), left.new_zeros(count)
+                turn[a, b] = 1.0
+                if name == "factor":
+                    direction[places[(name, r)]] = (left @ (turn - turn.T)).flatten()
+                else:
+                    key = state["key"][r]
+                    direction[places[(name, r)]] = (left @ turn).flatten()
+                    direction[places[("key", r)]] = -(key @ turn.T).flatten()
+                turns.append(direction)
+    if not turns:
+        return None
+    return torch.linalg.qr(torch.stack(turns, dim=1), mode="complete").Q[:, len(turns) :]
+
+
+def common_directions(order: Tensor, n_outputs: int, count: int, family: Family) -> list[Tensor]:
+    """Return changes of (V, b, γ) that all outputs share, which a softmax does not see."""
+    if not family.has_several_outputs:
+        return []
+    found = []
+    for same in order.reshape(n_outputs, -1).T:
+        direction = torch.zeros(count, dtype=torch.float64, device=order.device)
+        direction[same] = 1.0
+        found.append(direction)
+    return found
