@@ -240,6 +240,8 @@ def test_more_dimensions_where_few_hold_too_little():
     wider = torch.from_numpy(np.random.default_rng(0).normal(size=(900, 300)))
     assert fitted("unit", wider).n_dimensions == MOST_NEEDED
     assert fitted("full", wider).n_dimensions == MOST_NEEDED
+    assert ROW_MAPS["unit"].fitted_to(wider, needed=70).n_dimensions == 70
+    assert ROW_MAPS["unit"].fitted_to(wider, needed=7).n_dimensions == MOST_DIMENSIONS
     assert fitted("full", wider[:, :MOST_FULL]).n_dimensions == MOST_FULL
     assert fitted("wide", wider).n_dimensions == 300
 

@@ -85,7 +85,9 @@ class RowMap(nn.Module):
         ROW_MAPS[cls.name] = cls
 
     @classmethod
-    def fitted_to(cls, values: Tensor, weights: Tensor | None = None) -> Self:
+    def fitted_to(
+        cls, values: Tensor, weights: Tensor | None = None, needed: int = MOST_NEEDED
+    ) -> Self:
         """Fit the map to rows (N, d).
 
         Parameters
@@ -93,6 +95,8 @@ class RowMap(nn.Module):
         values : tensor of shape (N, d)
         weights : tensor of shape (N,), optional
             Of the rows; a row of weight 2 counts as two.
+        needed : int
+            Dimensions at most where `most` of them hold too little variance.
         """
         made = cls()
         made.n_features = values.shape[1]
@@ -110,7 +114,7 @@ class RowMap(nn.Module):
         made.register_buffer("scale", _positive(spread[varies]))
         made._fit(x, w)
         del x
-        made._fit_subspace(values, w)
+        made._fit_subspace(values, w, needed)
         return made
 
     @classmethod
@@ -144,7 +148,7 @@ class RowMap(nn.Module):
         """Return varying features, (N, k) in float64 but rounded before, transformed."""
         return (x - self.shift).div_(self.scale)
 
-    def _fit_subspace(self, values: Tensor, weights: Tensor) -> None:
+    def _fit_subspace(self, values: Tensor, weights: Tensor, needed: int) -> None:
         """Keep the leading principal directions, scaled to a mean variance of one."""
         D = self.width * len(self.columns)
         if self.whole >= D:
@@ -154,19 +158,19 @@ class RowMap(nn.Module):
 
         def centred(rows: slice) -> Tensor:
             x = self._varying(values[rows]).sub_(centre)
-            return x.mul_(weights[rows].sqrt()[:, None])
+            return x.mul_(weights[rows].sqrt()[:, None]).to(values.dtype)
 
         if len(values) < D:
-            _, S, Vh = torch.linalg.svd(centred(slice(None)), full_matrices=False)
+            _, S, Vh = torch.linalg.svd(centred(slice(None)).double(), full_matrices=False)
             variance, directions = S.square(), Vh.T
         else:
-            gram = reduce(add, (x.T @ x for x in map(centred, blocks)))
+            gram = reduce(add, ((x.T @ x).double() for x in map(centred, blocks)))
             variance, directions = torch.linalg.eigh(gram)
             variance, directions = variance.flip(0).clamp(min=0.0), directions.flip(1)
         shares = variance.cumsum(0) / variance.sum()
         kept = min(self.most, int((shares < KEPT_VARIANCE).sum()) + 1)
         if float(shares[kept - 1]) < LEAST_KEPT:
-            kept = min(max(MOST_NEEDED, self.most), int((shares < LEAST_KEPT).sum()) + 1)
+            kept = min(max(needed, self.most), int((shares < LEAST_KEPT).sum()) + 1)
         scale = _positive(variance[:kept].mean().sqrt())
         self.register_buffer("centre", centre)
         self.register_buffer("directions", (_signed(directions[:, :kept]) / scale).contiguous())
@@ -233,7 +237,7 @@ class Scaled(Unit):
         self.scale = _positive((weights @ x.square()).sqrt())
         self.shift = torch.zeros_like(self.shift)
 
-    def _fit_subspace(self, values: Tensor, weights: Tensor) -> None:
+    def _fit_subspace(self, values: Tensor, weights: Tensor, needed: int) -> None:
         """Keep all dimensions: principal directions pass through the mean, not the origin."""
 
 
@@ -243,7 +247,9 @@ class Given(Unit):
     name = "given"
 
     @classmethod
-    def fitted_to(cls, values: Tensor, weights: Tensor | None = None) -> Self:
+    def fitted_to(
+        cls, values: Tensor, weights: Tensor | None = None, needed: int = MOST_NEEDED
+    ) -> Self:
         """Return the identity of rows of this width."""
         d = values.shape[1]
         columns, zero = torch.arange(d, device=values.device), values.new_zeros(d).double()

@@ -119,8 +119,22 @@ def test_without_votes_all_members_attend_alike():
     blend, (values, offsets, _) = blended(members), example()
     assert blend.votes == [0.5, 0.5]
     with torch.no_grad():
-        expected = sum(m.weights(values, offsets) for m in members) / 2
+        expected = sum(m.weights(m.rows(values), offsets) for m in members) / 2
         np.testing.assert_allclose(blend.attention(values, offsets), expected, rtol=1e-12)
+
+
+def test_a_map_that_members_share_is_applied_once():
+    members = [member("unit", 0.5, 0.5, seed) for seed in (0, 1)]
+    members[1].rows = members[0].rows
+    calls = []
+    members[0].rows.register_forward_hook(lambda *_: calls.append(1))
+    values, offsets, covariates = example()
+    blend = blended(members)
+    with torch.no_grad():
+        blend(values, offsets, covariates)
+        for read in (blend.attention, blend.scores, blend.weights_of_voters):
+            read(values, offsets)
+    assert len(calls) == 4
 
 
 def test_single_precision_rows_stay_in_single_precision():

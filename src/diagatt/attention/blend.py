@@ -9,7 +9,7 @@ A member without attention has a weight w in predictions but no vote a in the at
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -59,31 +59,50 @@ class Member(nn.Module):
         log_prior: Tensor | None = None,
     ) -> Tensor:
         """Return linear predictors, (n, K)."""
-        mapped, beside = self.seen(values, offsets, covariates, log_prior)
+        return self.of_mapped(self.rows(values), offsets, covariates, offset, log_prior)
+
+    def of_mapped(
+        self,
+        mapped: Tensor,
+        offsets: Tensor,
+        covariates: Tensor | None = None,
+        offset: Tensor | None = None,
+        log_prior: Tensor | None = None,
+    ) -> Tensor:
+        """Return linear predictors of rows that its map has seen, (n, K)."""
+        beside = self.beside(mapped, offsets, covariates, log_prior)
         return self.attention(mapped, offsets, beside, offset, log_prior=log_prior)
 
-    def seen(
+    def beside(
         self,
-        values: Tensor,
+        mapped: Tensor,
         offsets: Tensor,
         covariates: Tensor | None,
         log_prior: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """Return what the attention is given: mapped rows, and covariates beside features."""
-        mapped = self.rows(values)
-        beside = self.features(mapped, offsets, log_prior)
-        if covariates is not None:
-            beside = torch.cat([covariates.to(beside), beside], dim=1)
-        return mapped, beside
+    ) -> Tensor:
+        """Return what stands beside mapped rows: covariates and features of samples."""
+        features = self.features(mapped, offsets, log_prior)
+        if covariates is None:
+            return features
+        return torch.cat([covariates.to(features), features], dim=1)
 
-    def scores(self, values: Tensor, offsets: Tensor, log_prior: Tensor | None = None) -> Tensor:
-        """Return scores of rows, (N, R), divided by the temperature."""
-        found = self.attention.scores(self.rows(values), offsets, log_prior)
-        return found / self.attention.temperature
+    def scores(self, mapped: Tensor, offsets: Tensor, log_prior: Tensor | None = None) -> Tensor:
+        """Return scores of mapped rows, (N, R), divided by the temperature."""
+        return self.attention.scores(mapped, offsets, log_prior) / self.attention.temperature
 
-    def weights(self, values: Tensor, offsets: Tensor, log_prior: Tensor | None = None) -> Tensor:
-        """Return attention weights, (N, R)."""
-        return self.attention.attention(self.rows(values), offsets, log_prior)
+    def weights(self, mapped: Tensor, offsets: Tensor, log_prior: Tensor | None = None) -> Tensor:
+        """Return attention weights of mapped rows, (N, R)."""
+        return self.attention.attention(mapped, offsets, log_prior)
+
+
+def with_mapped(members: Iterable[Member], values: Tensor) -> Iterator[tuple[Member, Tensor]]:
+    """Yield members with rows as they see them; a map that several share is applied once."""
+    found: dict[int, Tensor] = {}
+    for member in members:
+        key = id(member.rows)
+        if key not in found:
+            found[key] = member.rows(values)
+        yield member, found[key]
 
 
 class Blend(AttentionModule):
@@ -126,13 +145,14 @@ class Blend(AttentionModule):
         log_prior: Tensor | None = None,
     ) -> Tensor:
         """Return linear predictors of the blended mean, (n, K)."""
-        given = (values, offsets, covariates, offset)
+        given = (offsets, covariates, offset, log_prior)
         chosen = [member for member in self.members_list if member.weight > 0]
         if len(chosen) == 1:
-            return chosen[0](*given, log_prior=log_prior)
-        found = (member(*given, log_prior=log_prior).double() for member in chosen)
-        pairs = zip(chosen, found, strict=True)
-        parts = [member.weight * self.family.inverse_link(z) for member, z in pairs]
+            return chosen[0].of_mapped(chosen[0].rows(values), *given)
+        parts = [
+            member.weight * self.family.inverse_link(member.of_mapped(mapped, *given).double())
+            for member, mapped in with_mapped(chosen, values)
+        ]
         mean = torch.stack(parts).sum(dim=0)
         if self.family.classifies:
             mean = mean.clamp(LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
@@ -154,15 +174,17 @@ class Blend(AttentionModule):
         self, values: Tensor, offsets: Tensor, log_prior: Tensor | None = None
     ) -> Tensor:
         """Return the attention weights of every member that has a vote, (N, M·R)."""
-        given = (values, offsets, log_prior)
-        return torch.cat([voter.weights(*given) for voter in self.voters], dim=1)
+        pairs = with_mapped(self.voters, values)
+        return torch.cat([v.weights(mapped, offsets, log_prior) for v, mapped in pairs], dim=1)
 
     def attention(self, values: Tensor, offsets: Tensor, log_prior: Tensor | None = None) -> Tensor:
         """Return the members' attention weights, averaged, (N, R)."""
-        pairs, given = zip(self.votes, self.voters, strict=True), (values, offsets, log_prior)
-        return torch.stack([v * voter.weights(*given) for v, voter in pairs]).sum(dim=0)
+        pairs = zip(self.votes, with_mapped(self.voters, values), strict=True)
+        parts = [share * v.weights(mapped, offsets, log_prior) for share, (v, mapped) in pairs]
+        return torch.stack(parts).sum(dim=0)
 
     def scores(self, values: Tensor, offsets: Tensor, log_prior: Tensor | None = None) -> Tensor:
         """Return the members' scores, averaged, (N, R)."""
-        pairs, given = zip(self.votes, self.voters, strict=True), (values, offsets, log_prior)
-        return torch.stack([v * voter.scores(*given) for v, voter in pairs]).sum(dim=0)
+        pairs = zip(self.votes, with_mapped(self.voters, values), strict=True)
+        parts = [share * v.scores(mapped, offsets, log_prior) for share, (v, mapped) in pairs]
+        return torch.stack(parts).sum(dim=0)

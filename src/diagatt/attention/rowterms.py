@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from diagatt.attention.blend import Blend
+from diagatt.attention.blend import Blend, with_mapped
 from diagatt.attention.coupling import attend, head_marginal, n_candidates, top_candidates
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.mixture import Assignments, assignments, weighted_assignments
@@ -114,8 +114,8 @@ def _of_blend(
     log_prior: Tensor | None,
 ) -> RowTerms:
     parts, effects, shared = [], [], []
-    for vote, voter in zip(blend.votes, blend.voters, strict=True):
-        mapped, beside = voter.seen(values, offsets, covariates, log_prior)
+    for vote, (voter, mapped) in zip(blend.votes, with_mapped(blend.voters, values), strict=True):
+        beside = voter.beside(mapped, offsets, covariates, log_prior)
         given = (mapped.to(values), offsets, beside.to(values), offset, log_prior)
         own = row_terms(voter.attention, *given)
         parts.append((own.weights(), own.scores, vote))

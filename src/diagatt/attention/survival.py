@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from diagatt.attention.blend import Blend
+from diagatt.attention.blend import Blend, with_mapped
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.families import Times
 from diagatt.segments import segment_sum
@@ -31,12 +31,11 @@ def survival(
     """
     if isinstance(module, Blend):
         parts = []
-        for member in module.members_list:
-            if member.weight > 0:
-                mapped, beside = member.seen(values, offsets, covariates, log_prior)
-                given = (mapped, offsets, beside, offset, log_prior)
-                own = survival(member.attention, family, times, *given)
-                parts.append(member.weight * own)
+        chosen = [member for member in module.members_list if member.weight > 0]
+        for member, mapped in with_mapped(chosen, values):
+            beside = member.beside(mapped, offsets, covariates, log_prior)
+            given = (mapped, offsets, beside, offset, log_prior)
+            parts.append(member.weight * survival(member.attention, family, times, *given))
         return torch.stack(parts).sum(dim=0)
     if module.readout == "pooled" or module.groups > 1:
         z = module(values, offsets, covariates, offset=offset, log_prior=log_prior)

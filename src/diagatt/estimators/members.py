@@ -72,6 +72,13 @@ class StoredMember:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def maps_as(self, other: StoredMember) -> bool:
+        """Whether both map rows alike."""
+        pairs = ((self.arrays.get(name), other.arrays.get(name)) for name in _OF_ROWS)
+        return self.rows == other.rows and all(
+            a is b or (a is not None and b is not None and np.array_equal(a, b)) for a, b in pairs
+        )
+
     def member(self, n_features: int, family: Family, **how: Any) -> Member:
         """Put the member together; `how` says what all attentions of the blend have in common."""
         # Copies lie in memory as torch wants it, whether an array comes from a fit or from a file;
@@ -170,5 +177,11 @@ class StoredMember:
 
 
 def blend_of(members: Sequence[StoredMember], n_features: int, family: Family, **how: Any) -> Blend:
-    """Put a blend together."""
-    return Blend([member.member(n_features, family, **how) for member in members], family)
+    """Put a blend together; members whose maps are equal share one."""
+    made: list[Member] = []
+    for k, stored in enumerate(members):
+        member = stored.member(n_features, family, **how)
+        same = (own for own, other in zip(made, members[:k], strict=True) if stored.maps_as(other))
+        member.rows = next((own.rows for own in same), member.rows)
+        made.append(member)
+    return Blend(made, family)

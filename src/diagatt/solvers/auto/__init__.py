@@ -15,7 +15,7 @@ from diagatt.parameters import Rule, count, one_of, optional
 from diagatt.progress import progress_bar
 from diagatt.rowmaps import MOST_DIMENSIONS, distinct_maps
 from diagatt.solvers.auto.combine import Verdict, judge
-from diagatt.solvers.auto.contest import Contest, Entry, row_weights
+from diagatt.solvers.auto.contest import PER_DIMENSION, Contest, Entry, row_weights
 from diagatt.solvers.auto.contestants import (
     SAMPLE_FEATURES,
     Contestant,
@@ -199,8 +199,10 @@ class Auto(Solver):
         attending = [c for rows in maps for c in attention_contestants(rows, family, (), coarse)]
         if part.n_features > MOST_DIMENSIONS:
             attending += wide_contestants(family)
-        latent = likelihood_contestant(family)
+        latent = likelihood_contestant(family, part.n_features)
+        dimensions = contest.preparation.of(latent).samples.n_features
         serves = latent.as_solver().refuse(part, model) is None
+        serves = serves and part.n_samples >= PER_DIMENSION * dimensions
         contest.enter([*attending, *([latent] if serves else [])])
         if extra is not None and not contest.is_clear(contest.leader(contest.entries), extra):
             beside = (extra.contestant.rows, family, extra.contestant.features, coarse)

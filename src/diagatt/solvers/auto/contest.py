@@ -22,7 +22,7 @@ from torch import Tensor
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.samplefeatures import SampleFeatures
 from diagatt.families import Family
-from diagatt.rowmaps import ROW_MAPS, RowMap
+from diagatt.rowmaps import MOST_NEEDED, ROW_MAPS, RowMap
 from diagatt.segments import spread
 from diagatt.solvers.auto.contestants import LINEAR, Contestant
 from diagatt.solvers.auto.many import ManyFits
@@ -41,6 +41,9 @@ AFTER_ONE, AFTER_TWO, AFTER_ONE_ALONE = 3.0, 2.0, 1.0
 MOST_AFTER_ONE, MOST_AFTER_TWO = 24, 10
 # Standard errors by which one entry must be better than another to be so clearly.
 CLEAR_GAIN = 2.0
+# Samples per dimension of rows, of which each has one row of interest, below which the rows of
+# interest do not tell a covariance.
+PER_DIMENSION = 3
 # Ways in which arithmetic fails on data that a contestant is not made for.
 BREAKDOWNS = (DivergedError, torch.linalg.LinAlgError)  # type: ignore[attr-defined]
 # Scores of held-out samples: of responses, and of their means alone.
@@ -98,7 +101,8 @@ class Preparation:
     def _mapped(self, name: str) -> tuple[RowMap, Samples]:
         if name not in self._maps:
             weights = row_weights(self.samples)
-            rows = ROW_MAPS[name].fitted_to(self.samples.values, weights)
+            needed = min(MOST_NEEDED, self.samples.n_samples // PER_DIMENSION)
+            rows = ROW_MAPS[name].fitted_to(self.samples.values, weights, needed)
             mapped = replace(self.samples, values=rows(self.samples.values))
             self._maps[name] = rows, mapped.to(self._dtype)  # digits are dropped after the map
         return self._maps[name]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from diagatt.families import Family
+from diagatt.rowmaps import MOST_FULL
 from diagatt.solvers.auto.many import Penalties
 from diagatt.solvers.base import Model, Solver
 from diagatt.solvers.gradient import Gradient
@@ -148,10 +149,11 @@ def wide_contestants(family: Family) -> list[Contestant]:
     return found
 
 
-def likelihood_contestant(family: Family) -> Contestant:
+def likelihood_contestant(family: Family, n_features: int = 0) -> Contestant:
     """Return the fit that takes rows as Gaussian; scales of features do not matter to it."""
     readout = "mixture" if family.predicts_mixtures else "pooled"
-    return Contestant("full", readout, solver=Likelihood())
+    rows = "full" if n_features <= MOST_FULL else "unit"  # wider rows are the same after both
+    return Contestant(rows, readout, solver=Likelihood())
 
 
 def solver_contestants(model: Model, family: Family) -> list[Contestant]:
