@@ -3,6 +3,13 @@
 import sys
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# No example has a deadline: a busy machine is not a wrong answer. Examples are those of every run.
+settings.register_profile(
+    "everywhere", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("everywhere")
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as arrays_of
 
 from diagatt.arrays import InputError, float_array, float_matrix
 
-quick = settings(max_examples=50, deadline=None, derandomize=True)
+quick = settings(max_examples=50)
 numbers = arrays_of.arrays(
     st.sampled_from([np.float32, np.float64, np.int16, np.uint8, np.bool_, np.dtype(">f8")]),
     arrays_of.array_shapes(min_dims=2, max_dims=2, max_side=5),

@@ -16,7 +16,7 @@ from sklearn.exceptions import DataConversionWarning
 from diagatt import RaggedRows, coerce
 from diagatt.arrays import InputError
 
-quick = settings(max_examples=25, deadline=None, derandomize=True)
+quick = settings(max_examples=25)
 
 
 @st.composite

@@ -44,7 +44,7 @@ samples = st.lists(st.tuples(row_sets, st.lists(st.integers(0, 12), max_size=6))
 
 
 @given(samples)
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 def test_crlr_is_the_papers_formula(pairs):
     true, located = zip(*pairs, strict=True)
     expected = sum(sum(j in found for j in rows) / len(rows) for rows, found in pairs) / len(pairs)

@@ -31,7 +31,7 @@ from diagatt.parameters import (
     values_to_try,
 )
 
-quick = settings(max_examples=100, deadline=None, derandomize=True)
+quick = settings(max_examples=100)
 RULES = {
     "names": one_of("auto", "fast", None),
     "components": one_of(0, 1),

@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 
 from diagatt import RaggedRows
 
-quick = settings(max_examples=25, deadline=None, derandomize=True)
+quick = settings(max_examples=25)
 
 
 @st.composite
@@ -154,7 +154,7 @@ def test_from_arrow(fixed, samples):
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 @pytest.mark.parametrize("layout", [torch.jagged, torch.strided])
 @given(samples=matrices())
-@settings(max_examples=8, deadline=None, derandomize=True)
+@settings(max_examples=8)
 def test_from_nested_tensor(layout, samples):
     tensors = [torch.from_numpy(m) for m in samples]
     nested = torch.nested.nested_tensor(tensors, layout=layout)

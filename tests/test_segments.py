@@ -26,7 +26,7 @@ from diagatt.segments import (
     weighted_pool,
 )
 
-quick = settings(max_examples=30, deadline=None, derandomize=True)
+quick = settings(max_examples=30)
 
 
 def offsets_of(lengths):

@@ -13,7 +13,7 @@ from diagatt.solvers import Gradient
 # Short fits need not find a row; what is tested here is something else.
 pytestmark = pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning")
 
-quick = settings(max_examples=50, deadline=None, derandomize=True)
+quick = settings(max_examples=50)
 
 
 @given(n=st.integers(2, 60), seed=st.integers(0, 1000))

@@ -14,7 +14,7 @@ from diagatt.attention import coupling
 from diagatt.attention.coupling import coupled_attention, n_candidates
 from tests.attention.samples import offsets_of, parts
 
-quick = settings(max_examples=30, deadline=None, derandomize=True)
+quick = settings(max_examples=30)
 
 
 def enumerated(scores):

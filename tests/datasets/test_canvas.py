@@ -12,7 +12,7 @@ from diagatt.images import PatchRows
 DIGITS = load_digits()
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(
     st.integers(0, 1000),
     st.booleans(),

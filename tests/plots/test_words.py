@@ -33,7 +33,7 @@ def test_words_are_shaded_by_weight_and_wrapped_within_the_axes():
     assert "".join(a.get_text() for a in _areas(ax)).replace(" ", "") == text.replace(" ", "")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.text(max_size=30), st.lists(st.tuples(*[st.integers(0, 30)] * 2), max_size=6))
 def test_pieces_put_together_are_the_text(text, pairs):
     spans = [tuple(sorted((min(a, len(text)), min(b, len(text))))) for a, b in pairs]

@@ -24,7 +24,7 @@ from diagatt.report.samples import collect
 ANY_TEXT = st.text(st.characters(codec=None), max_size=40)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(ANY_TEXT, max_size=4))
 def test_json_reads_back_and_holds_nothing_unsafe(strings):
     text = safe_json({"strings": strings})
@@ -38,7 +38,7 @@ def test_json_refuses_what_browsers_cannot_read():
         safe_json([float("nan")])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.integers(0, 2**32 - 1), max_size=20))
 def test_integers_read_back(numbers):
     packed = integers(np.array(numbers, dtype=np.int64))
@@ -46,14 +46,14 @@ def test_integers_read_back(numbers):
     assert raw.tolist() == numbers
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20))
 def test_halves_keep_three_digits(numbers):
     raw = np.frombuffer(base64.b64decode(halves(np.array(numbers))["data"]), "<f2").astype(float)
     np.testing.assert_allclose(raw, np.clip(numbers, -65504, 65504), rtol=5e-4, atol=6e-8)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=8), st.integers(0, 60), st.integers(0, 9))
 def test_kept_rows_are_the_best_of_every_sample(lengths, most, seed):
     offsets = np.concatenate([[0], np.cumsum(lengths)])
@@ -69,7 +69,7 @@ def test_kept_rows_are_the_best_of_every_sample(lengths, most, seed):
         assert here[inside].min() >= here[~inside].max(initial=-1)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(ANY_TEXT, st.data())
 def test_spans_cut_the_same_text_in_utf16(text, data):
     a, b = sorted(data.draw(st.integers(0, len(text))) for _ in range(2))

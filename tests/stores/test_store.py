@@ -18,9 +18,7 @@ from diagatt.stores import RowStore, RowStoreWriter, StoreError
 from tests.stores.golden_samples import GOLDEN, RESPONSES, golden_samples
 
 MIB = 2**20
-shared = settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+shared = settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def assert_samples(part, samples, numbers):

@@ -24,7 +24,7 @@ responses = {
     "bool": st.booleans(),
     "string": words,
 }
-quick = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 good = np.ones((3, 2))
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from diagatt.theory import growth_conditions, temperature_interval
 
-PROPERTY = settings(max_examples=200, deadline=None, derandomize=True)
+PROPERTY = settings(max_examples=200)
 
 
 def test_growth_conditions_move_the_right_way():

@@ -20,7 +20,7 @@ from diagatt.theory import (
 )
 from tests.theory.draws import sample_rows, seeds, spd
 
-PROPERTY = settings(max_examples=200, deadline=None, derandomize=True)
+PROPERTY = settings(max_examples=200)
 
 
 @PROPERTY

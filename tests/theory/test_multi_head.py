@@ -18,7 +18,7 @@ from diagatt.theory import (
 )
 from tests.theory.draws import annihilates, blocks, check_shape, seeds, taus
 
-PROPERTY = settings(max_examples=60, deadline=None, derandomize=True)
+PROPERTY = settings(max_examples=60)
 
 
 @PROPERTY

@@ -19,7 +19,7 @@ from diagatt.theory import (
 )
 from tests.theory.draws import blocks, seeds, spd
 
-PROPERTY = settings(max_examples=40, deadline=None, derandomize=True)
+PROPERTY = settings(max_examples=40)
 
 
 @PROPERTY

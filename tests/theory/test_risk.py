@@ -14,7 +14,7 @@ from diagatt.theory import (
     samples_needed,
 )
 
-PROPERTY = settings(max_examples=200, deadline=None, derandomize=True)
+PROPERTY = settings(max_examples=200)
 
 
 @PROPERTY

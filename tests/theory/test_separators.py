@@ -19,7 +19,7 @@ from diagatt.theory import (
 )
 from tests.theory.draws import above, annihilates, check_shape, scales, seeds, spd, taus
 
-PROPERTY = settings(max_examples=60, deadline=None, derandomize=True)
+PROPERTY = settings(max_examples=60)
 
 
 @PROPERTY

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from diagatt.images import (
@@ -31,7 +31,6 @@ def written_out(image, d1, d2):
     return np.array(rows)
 
 
-@settings(deadline=None)
 @given(sides, seeds)
 def test_r_is_the_papers(sides, seed):
     p1, p2, d1, d2 = sides
@@ -39,7 +38,6 @@ def test_r_is_the_papers(sides, seed):
     np.testing.assert_array_equal(rearrange(image, (d1, d2)), written_out(image, d1, d2))
 
 
-@settings(deadline=None)
 @given(sides, seeds, st.integers(1, 3))
 def test_kronecker_identities(sides, seed, s):
     p1, p2, d1, d2 = sides
@@ -56,7 +54,6 @@ def test_kronecker_identities(sides, seed, s):
     assert abs(left - np.einsum("kj,jf,kf->", alpha, rows, beta)) <= 1e-12 * max(1, abs(left))
 
 
-@settings(deadline=None)
 @given(sides, seeds, st.integers(1, 3))
 def test_r_has_an_inverse_and_keeps_channels_apart(sides, seed, channels):
     p1, p2, d1, d2 = sides

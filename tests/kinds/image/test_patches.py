@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
@@ -29,7 +29,6 @@ geometries = st.tuples(
 )
 
 
-@settings(deadline=None)
 @given(geometries, st.integers(0, 99))
 def test_rows_of_images_of_varying_size(geometry, seed):
     patch, stride, sizes = geometry
@@ -44,7 +43,6 @@ def test_rows_of_images_of_varying_size(geometry, seed):
             assert row[0] == image[top, left]
 
 
-@settings(deadline=None)
 @given(geometries, st.integers(0, 99))
 def test_heat_is_the_sum_of_the_weights_of_the_patches_that_hold_a_pixel(geometry, seed):
     patch, stride, sizes = geometry
