@@ -14,7 +14,7 @@ others' η. Rows may have any distribution.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from scipy.stats import norm
@@ -105,6 +105,28 @@ def existence_test(
     size = float(products.square().sum().sqrt())
     statistic = float(products.sum()) / (INFLATION * size) if size > 0 else 0.0
     return Existence(statistic, float(norm.sf(statistic)), len(y), int(folds.max()) + 1)
+
+
+def either(first: Existence, second: Existence | None, share: float) -> Existence:
+    """Return the more convincing of two tests, at the level of one.
+
+    Parameters
+    ----------
+    first, second : Existence
+    share : float
+        Part of the level that the second has: its p-value is divided by it, the other's by 1 − it.
+
+    Examples
+    --------
+    >>> weak, strong = Existence(1.0, 0.16, 100, 5), Existence(4.0, 3e-5, 60, 3)
+    >>> either(weak, strong, 0.2)
+    Existence(statistic=4.0, p_value=0.00015, n_samples=60, n_folds=3)
+    """
+    if second is None:
+        return first
+    tests = [(first, first.p_value / (1 - share)), (second, second.p_value / share)]
+    best, p_value = min(tests, key=lambda pair: pair[1])
+    return replace(best, p_value=min(1.0, p_value))
 
 
 def _known(samples: Samples) -> Tensor:

@@ -9,31 +9,55 @@ from torch import Tensor
 
 from diagatt.attention.blend import LEAST_PROBABILITY
 from diagatt.solvers.auto.contest import Contest, Entry
-from diagatt.solvers.existence import Existence, existence_test
+from diagatt.solvers.existence import Existence, either, existence_test
 
 # Gap in the log score of all samples that divides the weight of an entry by e.
 TEMPERATURE = 2.0
+# The level that is kept for entries that were chosen by their scores in the first folds.
+CHOSEN_SHARE, DECIDING_FOLDS = 0.2, 2
 
 
 def contest_existence(contest: Contest, entries: Sequence[Entry]) -> Existence | None:
     """Test whether rows say more than their mean; None if no entry attends.
 
-    The default's witnesses are averaged. Where the user named the contestants, they are weighted by
-    their scores in the other folds, as are fits without attention.
+    The default's witnesses are averaged and judged on all samples. Where the user named the
+    contestants, they are weighted by their scores in the other folds, as are fits without
+    attention. Whoever did well in the folds that decide who goes on is judged on the others, by a
+    small part of the level.
     """
     attending = [e for e in entries if e.contestant.attends and _is_complete(e)]
     if not attending:
         return None
-    witnesses = [e for e in attending if e.contestant.is_witness]
-    n = contest.samples.n_samples
-    if witnesses:
-        equal = torch.full((n, len(witnesses)), 1 / len(witnesses), dtype=torch.float64)
-        eta = _mean_predictor(contest, witnesses, equal)
-    else:
-        eta = _mean_predictor(contest, attending, _weights(contest, attending))
     without = [e for e in entries if not e.contestant.attends and _is_complete(e)]
+    # A maximum is that of some row: what it explains is no reason to believe in none.
+    without = [e for e in without if "max" not in e.contestant.features]
     pooled = _mean_predictor(contest, without, _weights(contest, without)) if without else None
-    return existence_test(contest.samples, contest.folds, eta, pooled)
+    witnesses = [e for e in attending if e.contestant.is_witness]
+    if not witnesses:
+        eta = _mean_predictor(contest, attending, _weights(contest, attending))
+        return existence_test(contest.samples, contest.folds, eta, pooled)
+    n = contest.samples.n_samples
+    equal = torch.full((n, len(witnesses)), 1 / len(witnesses), dtype=torch.float64)
+    eta = _mean_predictor(contest, witnesses, equal)
+    named = existence_test(contest.samples, contest.folds, eta, pooled)
+    return either(named, _of_the_chosen(contest, attending, pooled), CHOSEN_SHARE)
+
+
+def _of_the_chosen(
+    contest: Contest, attending: Sequence[Entry], pooled: Tensor | None
+) -> Existence | None:
+    """Test those who are left on the folds that did not decide about them."""
+    chosen = [e for e in attending if e.is_alive and not e.contestant.features]
+    later = contest.folds >= DECIDING_FOLDS
+    if not chosen or contest.n_folds < DECIDING_FOLDS + 2:
+        return None
+    scores = torch.tensor([_score(contest, entry, ~later) for entry in chosen])
+    weights = torch.softmax(scores / TEMPERATURE, dim=0).double()
+    n = contest.samples.n_samples
+    eta = _mean_predictor(contest, chosen, weights.expand(n, -1))
+    samples = contest.samples.take(torch.nonzero(later)[:, 0])
+    folds = contest.folds[later] - DECIDING_FOLDS
+    return existence_test(samples, folds, eta[later], None if pooled is None else pooled[later])
 
 
 def _is_complete(entry: Entry) -> bool:

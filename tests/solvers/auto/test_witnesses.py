@@ -1,0 +1,67 @@
+"""Who says whether there is any row of interest: entries with predictions made by hand."""
+
+import numpy as np
+import pytest
+import torch
+
+from diagatt.solvers.auto.contest import Contest, Entry
+from diagatt.solvers.auto.contestants import Contestant
+from diagatt.solvers.auto.many import Penalties
+from diagatt.solvers.auto.witnesses import CHOSEN_SHARE, DECIDING_FOLDS, contest_existence
+from diagatt.solvers.base import Model
+from diagatt.solvers.existence import existence_test
+from tests.solvers.auto.samples import problem
+
+N = 60
+WITNESS = Contestant("unit", "pooled", Penalties(10, 5, 1))
+CHOSEN = Contestant("squares", "pooled", Penalties(10, 5, 1))
+
+
+@pytest.fixture
+def contest():
+    return Contest(problem("gaussian", N), torch.arange(N) % 5, Model(), 0)
+
+
+def entry(contest, contestant, z):
+    scores = torch.zeros(N, dtype=torch.float64)
+    return Entry(contestant, torch.as_tensor(z)[:, None], scores, scores.clone())
+
+
+def noise(seed=0):
+    return torch.from_numpy(np.random.default_rng(seed).normal(size=N))
+
+
+def test_the_witness_is_heard(contest):
+    witness = entry(contest, WITNESS, contest.samples.y + noise())
+    found = contest_existence(contest, [witness])
+    alone = existence_test(contest.samples, contest.folds, witness.z)
+    assert found.statistic == pytest.approx(alone.statistic, rel=1e-9)
+    assert found.n_folds == 5
+    assert found.p_value == pytest.approx(alone.p_value / (1 - CHOSEN_SHARE), rel=1e-9)
+
+
+def test_a_maximum_is_no_reason_to_believe_in_no_row(contest):
+    z = contest.samples.y + noise()
+    witness = entry(contest, WITNESS, z)
+    alone = contest_existence(contest, [witness])
+    for features, explains in ((("max",), False), (("size", "sum"), True)):
+        uniform = Contestant("unit", "uniform", WITNESS.penalties, features)
+        found = contest_existence(contest, [witness, entry(contest, uniform, z)])
+        assert (found.statistic == 0.0) is explains
+        assert (found.statistic == pytest.approx(alone.statistic)) is not explains
+
+
+def test_who_was_chosen_is_judged_where_nobody_had_chosen(contest):
+    witness = entry(contest, WITNESS, noise(1))
+    witness.is_alive = False  # it fell behind, but is heard
+    chosen = entry(contest, CHOSEN, contest.samples.y + 0.1 * noise())
+    found = contest_existence(contest, [witness, chosen])
+    later = contest.folds >= DECIDING_FOLDS
+    part = contest.samples.take(torch.nonzero(later)[:, 0])
+    alone = existence_test(part, contest.folds[later] - DECIDING_FOLDS, chosen.z[later])
+    assert (found.n_folds, found.n_samples) == (3, int(later.sum()))
+    assert found.p_value == pytest.approx(alone.p_value / CHOSEN_SHARE, rel=1e-9)
+    chosen.z[~later] = 1e3 * noise(2)[~later, None]
+    assert contest_existence(contest, [witness, chosen]) == found
+    chosen.is_alive = False
+    assert contest_existence(contest, [witness, chosen]).n_folds == 5
