@@ -107,6 +107,8 @@ def folder(tmp_path_factory):
 def torchrun(processes, *command, **options):
     """The command line of a job."""
     run = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    # On a busy machine torchrun may not run for 15 s, after which it would take itself for dead.
+    run += ["--rdzv-conf=keep_alive_max_attempt=100"]
     settings = [f"--{k.replace('_', '-')}={v}" for k, v in options.items()]
     return [*run, f"--nproc-per-node={processes}", *settings, *map(str, command)]
 
