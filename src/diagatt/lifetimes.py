@@ -6,7 +6,7 @@ lies. They are equal for an exact time; the second is infinite where the event w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import narwhals as nw
@@ -14,10 +14,28 @@ import numpy as np
 
 from diagatt.arrays import InputError, float_array
 
+#: Names of the columns that times to an event may have.
+COLUMNS = (
+    {"time", "event"},
+    {"start", "stop", "event"},
+    {"lower", "upper"},
+    {"start", "lower", "upper"},
+)
 ACCEPTED = (
     "a structured array of event and time, as scikit-survival's Surv.from_arrays makes it, or "
     "columns named time and event; start, stop and event; or lower and upper"
 )
+
+
+def are_times(names: Collection[str]) -> bool:
+    """Return whether columns of these names are times to an event.
+
+    Examples
+    --------
+    >>> are_times(("event", "time")), are_times(("weight", "height"))
+    (True, False)
+    """
+    return set(names) in COLUMNS
 
 
 def read_times(y: Any, n_samples: int) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
@@ -15,7 +14,7 @@ from diagatt.certainty.conformal import class_thresholds, interval, row_spread
 from diagatt.estimators.diagonal_base import _DiagAtt
 from diagatt.estimators.outcomes import ClassificationOutcomes, RegressionOutcomes
 from diagatt.estimators.sources import from_sources
-from diagatt.estimators.stored import by_shard, stored_classes
+from diagatt.estimators.stored import by_shard
 from diagatt.parameters import check_share
 from diagatt.solvers.problem import Samples
 from diagatt.stores import RowStore
@@ -169,12 +168,6 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
     @classmethod
     def _estimator_type_name(cls) -> str:
         return "regressor"
-
-    def _stored_encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
-        if store.response_type == "string":
-            raise ValueError(f"{store.path} holds words as responses: use DiagAttClassifier.")
-        self._note_outcomes(None, 1)
-        return lambda y: np.asarray(y, dtype=np.float64)
 
     @from_sources
     @by_shard
@@ -340,12 +333,6 @@ random_state, device, dtype, verbose, encoder
     @classmethod
     def _estimator_type_name(cls) -> str:
         return "classifier"
-
-    def _stored_encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
-        self._note_outcomes(None, 1)
-        self._set_classes(stored_classes(store))
-        classes = self.classes_
-        return lambda labels: np.searchsorted(classes, labels.astype(classes.dtype))
 
     @from_sources
     @by_shard

@@ -234,7 +234,7 @@ class _DiagAtt(TakesCovariates, Calibrated):
         encode = self._stored_encoder(X)
         if is_small(X):
             whole = X.take(np.arange(len(X)))
-            return super()._problem(whole.X, whole.y, whole.weights, whole.named_covariates)
+            return super()._problem(whole.X, whole.named_y, whole.weights, whole.named_covariates)
         self._note_features(X)
         self._note_names("covariate_names_in_", X.covariate_names)
         self._check_rows(X)

@@ -6,19 +6,22 @@ shared. `diagatt.families.Outcomes` adds up their losses.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from diagatt import attributes, coerce, names, parameters
 from diagatt.estimators.base import RowsEstimator
 from diagatt.estimators.members import StoredMember
 from diagatt.estimators.response import Classification, Regression
+from diagatt.estimators.stored import stored_classes, stored_label_means
 from diagatt.families import Family, Outcomes, get_family
-from diagatt.solvers.problem import Samples
+from diagatt.solvers.problem import Problem, Samples
+from diagatt.stores import RowStore
 
 
 class SeveralOutcomes(RowsEstimator):
@@ -41,6 +44,14 @@ class SeveralOutcomes(RowsEstimator):
         self.n_outputs_ = count
         self._note_names("outcome_names_", names.names_of(y, "y") if count > 1 else None)
 
+    def _note_stored_outcomes(self, store: RowStore) -> None:
+        """Remember how many outcomes a store holds, and how it calls them."""
+        if store.has_times:
+            raise ValueError(f"{store.path} holds times to an event: use DiagAttSurvival.")
+        found = store.response_names
+        self.n_outputs_ = 1 if found is None else len(found)
+        self._note_names("outcome_names_", found)
+
     @property
     def outcomes_(self) -> Sequence[str]:
         """Names of the outcomes: the columns of a frame, or y0, y1, …."""
@@ -59,6 +70,12 @@ class SeveralOutcomes(RowsEstimator):
         if family.n_outcomes == 1 or not family.has_identity_link:
             return problem
         units = _spread(problem)
+        if problem.in_memory is None:
+
+            def change(part: Samples) -> Samples:
+                return replace(part, y=part.y / units.to(part.y))
+
+            return problem.with_family(family.with_units(units)).changed(change)
         offset = None if problem.offset is None else problem.offset / units.to(problem.offset)
         y = problem.y / units.to(problem.y)
         return replace(problem, y=y, offset=offset, family=family.with_units(units))
@@ -80,11 +97,18 @@ class SeveralOutcomes(RowsEstimator):
                 member.arrays[name] = array * units.astype(array.dtype)
 
 
-def _spread(problem: Samples) -> torch.Tensor:
+def _spread(problem: Problem) -> torch.Tensor:
     """Return the standard deviations of outcomes, (q,); 1 for those that are constant."""
-    y, share = problem.y.double(), problem.weights.double() / problem.total_weight
-    mean = share @ y
-    variance = share @ (y - mean).square()
+    weight = problem.total_weight
+
+    def average(function: Callable[[Tensor], Tensor]) -> Tensor:
+        def terms(part: Samples) -> list[Tensor]:
+            return [part.weights.double() / weight @ function(part.y.double())]
+
+        return problem.total(terms, ahead=0)[0]
+
+    mean = average(lambda y: y)
+    variance = average(lambda y: (y - mean).square())
     return torch.where(variance > 1e-24 * mean.square(), variance, 1.0).sqrt().cpu()
 
 
@@ -104,6 +128,21 @@ class RegressionOutcomes(SeveralOutcomes, Regression):
         if self.n_outputs_ == 1:
             return family, n_outputs
         return Outcomes(family, self.n_outputs_), self.n_outputs_
+
+    def _stored_encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the function that turns stored responses into numbers."""
+        if store.response_type == "string":
+            raise ValueError(f"{store.path} holds words as responses: use DiagAttClassifier.")
+        self._note_stored_outcomes(store)
+        width = get_family("gaussian" if self.family == "auto" else self.family).response_width
+        if width > 1 and self.n_outputs_ != width:
+            raise ValueError(
+                f"{store.path} holds {self.n_outputs_} numbers per response, and family "
+                f"{self.family!r} needs {width}: write the store with y of {width} columns."
+            )
+        if width > 1:  # several numbers, but one outcome
+            self._note_outcomes(None, 1)
+        return lambda y: np.asarray(y, dtype=np.float64)
 
     def _predicted(self, z: np.ndarray) -> np.ndarray:
         """Return means, (n,), or (n, n_outputs) of several outcomes."""
@@ -127,21 +166,38 @@ class ClassificationOutcomes(SeveralOutcomes, Classification):
         self._note_outcomes(y, count)
         if count == 1:
             return super()._read_response(y, weights)
+        self._check_labels(count)
+        table = coerce.labels(y, len(weights), count)
+        self._set_labels(np.average(table, axis=0, weights=weights))
+        return table
+
+    def _check_labels(self, count: int) -> None:
         if self.family not in ("auto", "bernoulli"):
             raise ValueError(
                 f"y has {count} columns of labels, which family {self.family!r} does not take: "
                 "leave family='auto'."
             )
-        table = coerce.labels(y, len(weights), count)
-        mean = np.average(table, axis=0, weights=weights)
+
+    def _set_labels(self, mean: np.ndarray) -> None:
+        """Refuse labels that do not vary; `mean` is their share of ones, (count,)."""
         if not ((mean > 0) & (mean < 1)).all():
             k = int(np.argmin((mean > 0) & (mean < 1)))
             raise ValueError(
                 f"column {k} of y is {mean[k]:g} in all samples: a label that does not vary cannot "
                 "be learned; drop the column."
             )
-        self.classes_ = np.arange(count)  # as scikit-learn's MLPClassifier has it
-        return table
+        self.classes_ = np.arange(len(mean))  # as scikit-learn's MLPClassifier has it
+
+    def _stored_encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the function that turns stored responses into numbers."""
+        self._note_stored_outcomes(store)
+        if self.n_outputs_ == 1:
+            self._set_classes(stored_classes(store))
+            classes = self.classes_
+            return lambda labels: np.searchsorted(classes, labels.astype(classes.dtype))
+        self._check_labels(self.n_outputs_)
+        self._set_labels(stored_label_means(store))
+        return lambda y: np.asarray(y, dtype=np.float64)
 
     def _fitted_family(self) -> tuple[Family, int]:
         if self.n_outputs_ == 1:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from diagatt import coerce
 from diagatt.certainty import Certainty
 from diagatt.estimators.sources import from_sources
 from diagatt.families import check_response
@@ -18,7 +19,14 @@ from diagatt.solvers.problem import Problem
 from diagatt.solvers.stored import StoredProblem
 from diagatt.stores import RowStore
 
-__all__ = ["by_shard", "check_given", "counted_samples", "is_small", "stored_classes"]
+__all__ = [
+    "by_shard",
+    "check_given",
+    "counted_samples",
+    "is_small",
+    "stored_classes",
+    "stored_label_means",
+]
 
 # Entries (rows times features) up to which a store is read into memory and fitted there.
 READ_WHOLE = 1_000_000
@@ -84,6 +92,18 @@ def stored_classes(store: RowStore) -> np.ndarray:
         y, weights = np.asarray(shard.responses()), shard.weights()
         found |= set(np.unique(y if weights is None else y[weights > 0]).tolist())
     return np.array(sorted(found))
+
+
+def stored_label_means(store: RowStore) -> np.ndarray:
+    """Return the share of ones of every label, (q,), shard by shard; refuse other numbers."""
+    ones, total = 0.0, 0.0
+    for k in range(len(store.shards)):
+        shard = store.select([k])
+        y, weights = np.asarray(shard.responses()), shard.weights()
+        table = coerce.labels(y, len(y), y.shape[1])
+        weights = np.ones(len(y)) if weights is None else weights
+        ones, total = ones + weights @ table, total + weights.sum()
+    return np.asarray(ones / total)
 
 
 def is_small(store: RowStore) -> bool:

@@ -15,6 +15,7 @@ from diagatt.attention.survival import survival
 from diagatt.estimators.diagonal_base import _DiagAtt
 from diagatt.estimators.response import with_known_shape
 from diagatt.estimators.sources import from_sources
+from diagatt.estimators.stored import by_shard
 from diagatt.estimators.times import ReadsTimes, step_functions
 from diagatt.families import Cox, Family, Times, get_family
 from diagatt.families.cox import risk_of
@@ -42,7 +43,7 @@ class DiagAttSurvival(ReadsTimes, _DiagAtt):
         How Cox's partial likelihood counts events at one time. Where rows are latent (mixture and
         likelihood solvers, contests), ties are Breslow's.
     n_heads, solver, score_form, coupling, ridge, selection, warm_start, checkpoint, \
-random_state, device, dtype, verbose
+random_state, device, dtype, verbose, encoder
         As in `DiagAttRegressor`.
 
     Attributes
@@ -87,6 +88,7 @@ random_state, device, dtype, verbose
         device: str = "cpu",
         dtype: str | None = None,
         verbose: bool = False,
+        encoder: Any = None,
     ) -> None:
         super().__init__(
             n_heads,
@@ -102,6 +104,7 @@ random_state, device, dtype, verbose
             device=device,
             dtype=dtype,
             verbose=verbose,
+            encoder=encoder,
         )
         self.ties = ties
 
@@ -136,10 +139,14 @@ random_state, device, dtype, verbose
         return expected
 
     def _stored_encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
-        raise ValueError(
-            f"{store.path}: a store keeps one number per response, not times and events: fit to "
-            "samples in memory."
-        )
+        if not store.has_times:
+            raise ValueError(
+                f"{store.path} holds no times to an event: write the store with y of time and "
+                "event, or fit DiagAttRegressor or DiagAttClassifier to it."
+            )
+        weights = store.weights()
+        self._read_response(store.responses(), np.ones(len(store)) if weights is None else weights)
+        return lambda y: read_times(y, len(y))
 
     # ------------------------------------------------------------------ predictions
 
@@ -153,6 +160,7 @@ random_state, device, dtype, verbose
         return risk_of(self._fitted_family()[0], z)[:, 0].numpy()
 
     @from_sources
+    @by_shard
     @torch.no_grad()
     def predict_survival_function(
         self,

@@ -44,7 +44,8 @@ class StoredProblem:
     store : RowStore
     family : Family
     encode : callable
-        Turns stored responses into numbers, (n,): classes become class indices.
+        Turns stored responses into numbers, (n,) or (n, width of the family): classes become class
+        indices, times to an event entry, lower and upper.
     n_outputs : int
     dtype, device
         Type and device of the tensors that solvers see.
@@ -118,6 +119,8 @@ class StoredProblem:
     @cached_property
     def scale(self) -> float:
         """Size of the loss, from the mean and the variance of the responses."""
+        if self.family.response_width > 1:
+            return 1.0  # as in memory: outcomes have unit variance, and times have no unit of loss
         mean = self._mean(lambda y: y)
         deviation = self._mean(lambda y: (y - mean) ** 2) ** 0.5
         two = torch.tensor([mean - deviation, mean + deviation], dtype=torch.float64)
@@ -246,6 +249,8 @@ class StoredProblem:
         w: Any = np.ones(n) if part.weights is None else part.weights
         Z: Any = np.empty((n, 0)) if part.covariates is None else part.covariates
         y, w, Z = (torch.as_tensor(np.array(a)).to(self.device, self.dtype) for a in (y, w, Z))
+        if self.family.shape.numel():  # a baseline hazard, say
+            y = self.family.prepared(y)
         prior: Any = part.X.log_prior
         prior = None if prior is None else torch.as_tensor(prior).to(self.device, self.dtype)
         samples = Samples(self.family, values, offsets, y, w, Z, self.n_outputs, log_prior=prior)

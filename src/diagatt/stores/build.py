@@ -14,15 +14,18 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from diagatt.names import names_of
 from diagatt.ragged import RaggedRows
 from diagatt.stores.checks import RESERVED, check_payload
 from diagatt.stores.manifest import index_folder, read_manifest
+from diagatt.stores.responses import response_columns
 from diagatt.stores.shard import COVARIATES, StoreError
 from diagatt.stores.writer import RowStoreWriter
 
 Location = str | os.PathLike
 Name = str | None
 Names = Sequence[str]
+Response = str | Sequence[str] | Mapping[str, str] | None
 Store = TypeVar("Store")
 MEMORY = 1024  # MiB
 
@@ -76,7 +79,9 @@ def from_rows(
     ----------
     path : path-like
     rows : RaggedRows, or anything that packs into it
-    y, weights : array-like of shape (n,), optional
+    y : array-like of shape (n,), or (n, q) for several outcomes, optional
+        A frame names its outcomes. Times to an event are what `DiagAttSurvival.fit` takes.
+    weights : array-like of shape (n,), optional
     covariates : array of shape (n, q), optional
     shard_mib, dtype, overwrite : see `RowStoreWriter`
     **payload : array-likes of shape (n,)
@@ -88,6 +93,9 @@ def from_rows(
     >>> X, y = np.ones((5, 3, 2)), ["a", "b", "a", "a", "b"]
     >>> RowStore.from_rows(tempfile.mkdtemp() + "/store", X, y).response_type
     'string'
+    >>> times = {"time": [3.0, 1.5, 2.0, 4.0, 0.5], "event": [True, False, True, True, False]}
+    >>> RowStore.from_rows(tempfile.mkdtemp() + "/store", X, times).has_times
+    True
     """
     with RowStoreWriter(path, shard_mib=shard_mib, dtype=dtype, overwrite=overwrite) as writer:
         writer.extend(rows, y, weights, covariates, **payload)
@@ -100,7 +108,7 @@ def from_frame(
     frame: Any,
     sample: str,
     *,
-    y: Name = None,
+    y: Response = None,
     weight: Name = None,
     covariates: Names = (),
     payload: Names = (),
@@ -116,8 +124,11 @@ def from_frame(
     frame : DataFrame of pandas, polars or another library, pyarrow Table, or mapping of columns
     sample : str
         Column of sample ids, kept as payload. Samples keep the order of first appearance.
-    y, weight, covariates, payload : str, str, sequence of str, sequence of str
-        Columns that are the same in all lines of a sample.
+    y : str, sequence of str, or mapping, optional
+        Column of the responses; columns of several outcomes; or, of times to an event, columns by
+        their meaning: ``{"time": "days", "event": "died"}``.
+    weight, covariates, payload : str, sequence of str, sequence of str
+        Columns that, as those of `y`, are the same in all lines of a sample.
     features : sequence of str, optional
         Columns of the rows; by default all that are not named otherwise.
     row : str, optional
@@ -170,7 +181,7 @@ def from_arrow(
     data: Any,
     rows: str,
     *,
-    y: Name = None,
+    y: Response = None,
     weight: Name = None,
     covariates: Names = (),
     payload: Names = (),
@@ -184,7 +195,9 @@ def from_arrow(
     data : pyarrow Table, RecordBatchReader, Dataset, ParquetFile, or iterable of batches
     rows : str
         Column of lists of lists of numbers.
-    y, weight, covariates, payload : str, str, sequence of str, sequence of str
+    y : str, sequence of str, or mapping, optional
+        As in `from_frame`.
+    weight, covariates, payload : str, sequence of str, sequence of str
         Other columns.
     **options : see `RowStoreWriter`
 
@@ -257,7 +270,7 @@ def from_transformer(
     RowStore(n_samples=9, n_rows=36, n_features=16, dtype=float32, n_shards=1)
     """
     check_payload([payload] if payload else [])
-    given = {"y": y, "weights": weights, COVARIATES: covariates}
+    given = {"y": _one_by_one(y), "weights": weights, COVARIATES: covariates}
     columns = {name: iter(values) for name, values in given.items() if values is not None}
     inputs, start = iter(inputs), 0
     with RowStoreWriter(path, **options) as writer:
@@ -284,6 +297,15 @@ def from_transformer(
             if list(islice(rest, 1)):
                 raise StoreError(f"{name} has more than {start} values, one per input.")
     return _opened(cls, path)
+
+
+def _one_by_one(y: Any) -> Any:
+    """Return responses that can be iterated over: a frame has an entry per sample, too."""
+    named = names_of(y, "y")
+    if named is None and not isinstance(y, Mapping):
+        return y
+    columns = response_columns(y) or {}
+    return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
 
 
 def index(cls: type[Store], folder: Location) -> Store:
@@ -317,28 +339,41 @@ def _opened(cls: Any, path: Location) -> Any:
 
 
 def _named_columns(
-    present: Collection[str], y: Name, weight: Name, covariates: Names, payload: Names
+    present: Collection[str], y: Response, weight: Name, covariates: Names, payload: Names
 ) -> list[str]:
     """Return the columns that were given by name; refuse those that are not in the table."""
     check_payload(payload)
-    named = [name for name in (y, weight, *covariates, *payload) if name]
+    named = [name for name in (*_meanings(y).values(), weight, *covariates, *payload) if name]
     for name in named:
         if name not in present:
             raise StoreError(f"column {name!r} is not in the table; it has {list(present)}.")
     return named
 
 
+def _meanings(y: Response) -> dict[str, str]:
+    """Return columns of responses by what they mean."""
+    if y is None:
+        return {}
+    if isinstance(y, Mapping):
+        return dict(y)
+    return {y: y} if isinstance(y, str) else {name: name for name in y}
+
+
 def _block(
     rows: RaggedRows,
     column: Callable[[str], Any],
-    y: Name,
+    y: Response,
     weight: Name,
     covariates: Names,
     payload: Names,
 ) -> dict[str, Any]:
     """Return arguments of `RowStoreWriter.extend`; `column` gives one value per sample."""
-    named = {"y": y, "weights": weight, **{name: name for name in payload}}
+    named = {"weights": weight, **{name: name for name in payload}}
     block = {key: column(name) for key, name in named.items() if name}
+    if isinstance(y, str):
+        block["y"] = column(y)
+    elif y is not None:
+        block["y"] = {key: np.asarray(column(name)) for key, name in _meanings(y).items()}
     if covariates:
         block[COVARIATES] = np.column_stack([np.asarray(column(name)) for name in covariates])
     return {"rows": rows, **block}

@@ -19,6 +19,7 @@ import pyarrow as pa
 from diagatt.files import write_atomically
 from diagatt.names import checked
 from diagatt.stores.checks import checked_column, checked_covariates, checked_rows
+from diagatt.stores.responses import checked_responses
 from diagatt.stores.shard import (
     COVARIATES,
     RESPONSE,
@@ -32,8 +33,9 @@ from diagatt.stores.shard import (
     StoreError,
 )
 
-# 1 had neither names nor ids nor float16, 2 no weights of rows; what has none is still written so.
-FORMAT = 3
+# 1 had neither names nor ids nor float16, 2 no weights of rows, 3 one number per response; what has
+# none is still written so.
+FORMAT = 4
 MANIFEST = "store.json"
 
 
@@ -99,6 +101,8 @@ def read_manifest(folder: Path) -> Manifest:
 
 def _format(layout: Layout) -> int:
     """Return the oldest format that can hold what the layout says."""
+    if layout.response_names is not None:
+        return 4
     if ROW_WEIGHT in layout.columns:
         return 3
     named = layout.feature_names is not None or layout.covariate_names is not None
@@ -109,6 +113,7 @@ def _format(layout: Layout) -> int:
 def _layout(document: dict[str, Any]) -> Layout:
     found = {f.name: document[f.name] for f in fields(Layout) if f.default is MISSING}
     counts = {"feature_names": found["n_features"], "covariate_names": found["n_covariates"]}
+    counts["response_names"] = None
     for key, count in counts.items():
         if document.get(key) is not None:
             found[key] = checked(document[key], key, count)
@@ -153,7 +158,7 @@ def measure(shard: Shard) -> ShardInfo:
 
 
 def _response_statistics(y: np.ndarray | None) -> dict[str, float | None]:
-    if y is None or y.dtype.kind not in "if":
+    if y is None or y.ndim > 1 or y.dtype.kind not in "if":
         return {}
     numbers = y.astype(np.float64)
     with np.errstate(over="ignore"):
@@ -199,8 +204,11 @@ def _check_content(shard: Shard, layout: Layout) -> None:
             raise StoreError(f"column {name!r} has missing values: drop or fill them.")
     rows = shard.rows()
     checked_rows(rows.values, rows.offsets, rows.dtype, 0)
+    if layout.response_names is not None:
+        named = dict(zip(layout.response_names, shard.column(RESPONSE).T, strict=True))  # type: ignore[union-attr]
+        checked_responses(named, len(rows), 0, layout.response_names)
     for name in (RESPONSE, WEIGHT):
-        if name in layout.columns:
+        if name in layout.columns.keys() - layout.widths.keys():
             checked_column(name, shard.column(name), len(rows), 0, layout.columns[name])
     if COVARIATES in layout.columns:
         checked_covariates(shard.column(COVARIATES), len(rows), 0, layout.n_covariates)

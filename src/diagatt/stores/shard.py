@@ -30,7 +30,7 @@ CARRIED = {SAMPLE_IDS: "string", ROW_IDS: "strings", ROW_WEIGHT: "floats"}  # by
 STANDARD = (ROWS, RESPONSE, WEIGHT, COVARIATES, *CARRIED)  # all other columns are payload
 _LISTS = "fixed_size_list"
 _FLOATS = {pa.float16(): "float16", pa.float32(): "float32", pa.float64(): "float64"}
-_NAMES = ("feature_names", "covariate_names")  # keys of the schema's metadata
+_NAMES = ("feature_names", "covariate_names", "response_names")  # keys of the schema's metadata
 _PAGE = 4096
 _REMEDY = "restore it, or write the store again."
 
@@ -77,7 +77,10 @@ class ShardInfo:
 
 @dataclass(frozen=True)
 class Layout:
-    """What all shards of a store have in common; `columns` maps names to keys of `TYPES`."""
+    """What all shards of a store have in common; `columns` maps names to keys of `TYPES`.
+
+    Responses of several numbers have `response_names`.
+    """
 
     n_features: int
     dtype: str
@@ -85,6 +88,7 @@ class Layout:
     n_covariates: int
     feature_names: tuple[str, ...] | None = None
     covariate_names: tuple[str, ...] | None = None
+    response_names: tuple[str, ...] | None = None
 
     def __str__(self) -> str:
         columns = ", ".join(f"{name} ({kind})" for name, kind in self.columns.items())
@@ -96,11 +100,22 @@ class Layout:
         return self.n_features * np.dtype(self.dtype).itemsize
 
     @property
+    def widths(self) -> dict[str, int]:
+        """How many numbers the columns hold that have several per sample."""
+        widths = {COVARIATES: self.n_covariates} if COVARIATES in self.columns else {}
+        return widths | ({} if self.response_names is None else {RESPONSE: self.n_responses})
+
+    @property
+    def n_responses(self) -> int:
+        """Numbers per response."""
+        return 1 if self.response_names is None else len(self.response_names)
+
+    @property
     def schema(self) -> pa.Schema:
         """Arrow schema of a shard; rows come last, so that the small columns are adjacent."""
         types = {name: TYPES[kind] for name, kind in self.columns.items()}
-        if COVARIATES in types:
-            types[COVARIATES] = _lists(types[COVARIATES], self.n_covariates)
+        for name, width in self.widths.items():
+            types[name] = _lists(types[name], width)
         values = pa.from_numpy_dtype(np.dtype(self.dtype))
         types[ROWS] = pa.large_list(_lists(values, self.n_features))
         fields = [pa.field(name, kind, nullable=False) for name, kind in types.items()]
@@ -117,29 +132,33 @@ class Layout:
         rows = types.pop(ROWS)
         if not pa.types.is_large_list(rows) or not _is_matrix(rows.value_type):
             raise StoreError(f"its column {ROWS!r} is {rows}, not large_list<{_LISTS}<float, d>>")
-        columns, width = {}, 0
+        columns, widths = {}, {COVARIATES: 0, RESPONSE: 1}
+        several = {COVARIATES} | ({RESPONSE} if _names(schema, _NAMES[2]) is not None else set())
         for name, found in types.items():
-            if name == COVARIATES:
+            if name in several:
                 if not _is_matrix(found):
                     raise StoreError(f"its column {name!r} is {found}, not {_LISTS}<double, q>")
-                found, width = found.value_type, found.list_size
+                found, widths[name] = found.value_type, found.list_size
             kind = next((kind for kind, arrow in TYPES.items() if arrow == found), None)
-            expected = "float64" if name in (WEIGHT, COVARIATES) else CARRIED.get(name)
+            expected = "float64" if name in {WEIGHT, *several} else CARRIED.get(name)
             wrong = kind != expected if expected else kind in ("strings", "floats")
             if kind is None or wrong:
                 raise StoreError(f"its column {name!r} has type {found}, which no store holds")
             columns[name] = kind
         inner = rows.value_type
-        kind, names = _FLOATS[inner.value_type], (_names(schema, key) for key in _NAMES)
-        return cls(inner.list_size, kind, columns, width, *names)
+        kind, named = _FLOATS[inner.value_type], (_names(schema, key) for key in _NAMES)
+        layout = cls(inner.list_size, kind, columns, widths[COVARIATES], *named)
+        if layout.n_responses != widths[RESPONSE] or several - {COVARIATES} - set(columns):
+            raise StoreError(f"its responses are not the {layout.n_responses} that it names")
+        return layout
 
     def batch(self, values: np.ndarray, offsets: np.ndarray, columns: dict) -> pa.RecordBatch:
-        """Return one record batch; row values are not copied, covariates are flat."""
+        """Return one record batch; row values are not copied, several numbers are flat."""
         schema = self.schema
         arrays = {name: pa.array(columns[name], TYPES[k]) for name, k in self.columns.items()}
-        if COVARIATES in arrays:
-            kind = schema.field(COVARIATES).type
-            arrays[COVARIATES] = pa.FixedSizeListArray.from_arrays(arrays[COVARIATES], type=kind)
+        for name in self.widths:
+            kind = schema.field(name).type
+            arrays[name] = pa.FixedSizeListArray.from_arrays(arrays[name], type=kind)
         kind = schema.field(ROWS).type
         rows = pa.FixedSizeListArray.from_arrays(pa.array(values.reshape(-1)), type=kind.value_type)
         arrays[ROWS] = pa.LargeListArray.from_arrays(offsets, rows, type=kind)
@@ -212,7 +231,7 @@ class Shard:
         return self.batch.column(ROW_WEIGHT).flatten().to_numpy(zero_copy_only=True)
 
     def column(self, name: str) -> np.ndarray | None:
-        """Return one value (or one vector of covariates) per sample, or None if there are none."""
+        """Return one value or one vector per sample, or None if there are none."""
         if name not in self.batch.schema.names:
             return None
         column = self.batch.column(name)

@@ -15,9 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from diagatt.coerce import offsets_from
+from diagatt.lifetimes import are_times
 from diagatt.ragged import RaggedRows
 from diagatt.stores import build
 from diagatt.stores.manifest import Manifest, read_manifest
+from diagatt.stores.responses import as_given
 from diagatt.stores.shard import (
     COVARIATES,
     RESPONSE,
@@ -47,11 +49,13 @@ class StoredPart:
     start : int
         Index of its first sample in the store.
     X : RaggedRows
-    y, weights : array of shape (n,), or None
+    y : array of shape (n,), or None
+        Of several outcomes (n, q); of times to an event a structured array.
+    weights : array of shape (n,), or None
     covariates : array of shape (n, q), or None
     columns : mapping
         Payload by name.
-    covariate_names : tuple of str, or None
+    covariate_names, response_names : tuple of str, or None
     """
 
     shard: int
@@ -62,6 +66,14 @@ class StoredPart:
     covariates: np.ndarray | None
     columns: Mapping[str, Any] = field(repr=False)
     covariate_names: tuple[str, ...] | None = None
+    response_names: tuple[str, ...] | None = None
+
+    @property
+    def named_y(self) -> Any:
+        """Responses; several outcomes as a table with their names."""
+        if self.y is None or self.y.ndim == 1 or self.response_names is None:
+            return self.y
+        return pa.table(dict(zip(self.response_names, self.y.T, strict=True)))
 
     @property
     def named_covariates(self) -> Any:
@@ -100,6 +112,8 @@ class RowStore:
     dtype : dtype
         Type of the rows when they are read: float32 if they are stored as float16.
     feature_names, covariate_names : tuple of str, or None
+    response_names : tuple of str, or None
+        Names of several outcomes, or of the columns of times to an event (`has_times`).
     has_response, has_weights : bool
     response_type : {"float64", "int64", "bool", "string"} or None
     payload_names : tuple of str
@@ -163,6 +177,7 @@ class RowStore:
         self.dtype = read_dtype(layout)
         self.feature_names = layout.feature_names
         self.covariate_names = layout.covariate_names
+        self.response_names = layout.response_names
         self.n_covariates = layout.n_covariates
         self.response_type = layout.columns.get(RESPONSE)
         self.has_response = RESPONSE in layout.columns
@@ -275,8 +290,10 @@ class RowStore:
         if ahead:
             shard.read_ahead()
         y, weights, Z = (shard.column(name) for name in (RESPONSE, WEIGHT, COVARIATES))
+        if y is not None and self.response_names is not None:
+            y = as_given(y, self.response_names)
         payload = {name: shard.batch.column(name) for name in self.payload_names}
-        named = (shard.rows(), y, weights, Z, payload, self.covariate_names)
+        named = (shard.rows(), y, weights, Z, payload, self.covariate_names, self.response_names)
         return StoredPart(k, int(self.starts[k]), *named)
 
     def _shard_indices(self, shards: Iterable[int]) -> list[int]:
@@ -289,8 +306,19 @@ class RowStore:
     # ------------------------------------------------------------------ samples
 
     def responses(self) -> np.ndarray | None:
-        """Return all responses, read without the rows, or None if there are none."""
-        return self._column(RESPONSE)
+        """Return all responses, read without the rows, or None if there are none.
+
+        Several outcomes have shape (n, q); times to an event are a structured array.
+        """
+        found = self._column(RESPONSE)
+        if found is None or self.response_names is None:
+            return found
+        return as_given(found, self.response_names)
+
+    @property
+    def has_times(self) -> bool:
+        """Whether responses are times to an event."""
+        return self.response_names is not None and are_times(self.response_names)
 
     def weights(self) -> np.ndarray | None:
         """Return all weights, read without the rows, or None if there are none."""
@@ -353,7 +381,8 @@ class RowStore:
         y, weights, Z = (columns.pop(name, None) for name in (RESPONSE, WEIGHT, COVARIATES))
         ids = columns.pop(SAMPLE_IDS, None)
         X = RaggedRows(values, offsets, self.feature_names, ids, row_ids, weight)
-        return StoredPart(-1, 0, X, y, weights, Z, columns, self.covariate_names)
+        both = (self.covariate_names, self.response_names)
+        return StoredPart(-1, 0, X, y, weights, Z, columns, *both)
 
     def to_rows(self) -> RaggedRows:
         """Return all rows, in memory."""

@@ -15,10 +15,11 @@ import pyarrow as pa
 
 from diagatt.coerce import offsets_from
 from diagatt.files import clean_up_folder, make_folder_beside, place_folder, sync_folder
-from diagatt.names import listed, names_of
+from diagatt.names import Names, listed, names_of
 from diagatt.ragged import RaggedRows
 from diagatt.stores.checks import check_payload, checked_column, checked_covariates, checked_rows
 from diagatt.stores.manifest import MANIFEST, Manifest, measure, read_manifest
+from diagatt.stores.responses import checked_responses, response_columns
 from diagatt.stores.shard import (
     CARRIED,
     COVARIATES,
@@ -114,6 +115,8 @@ class RowStoreWriter:
         ----------
         X : array of shape (p, d)
         y : number, truth value or string, optional
+            Several outcomes are an array, or a mapping from their names to numbers; times to an
+            event a mapping of ``time`` and ``event``, and so on as in `diagatt.lifetimes`.
         weight : float, optional
         covariates : array of shape (q,), optional
         **payload : numbers or strings
@@ -141,7 +144,9 @@ class RowStoreWriter:
         ----------
         rows : RaggedRows, or anything that packs into it
             Names of features, ids of samples and rows, and weights of rows are kept.
-        y, weights : array-like of shape (n,), optional
+        y : array-like of shape (n,), or (n, q) for several outcomes, optional
+            A frame names its outcomes. Times to an event are what `DiagAttSurvival.fit` takes.
+        weights : array-like of shape (n,), optional
         covariates : array or frame of shape (n, q), optional
         **payload : array-likes of shape (n,)
         """
@@ -244,7 +249,8 @@ class _Buffer:
             self._filled = self._values[: start + len(values)]
         self._lengths.extend(lengths.tolist())
         for name, items in columns.items():
-            self._columns[name].extend(items.ravel().tolist() if name == COVARIATES else items)
+            flat = items.ravel().tolist() if name in self.layout.widths else items
+            self._columns[name].extend(flat)
         self._bytes += size
 
     def batch(self) -> pa.RecordBatch:
@@ -255,7 +261,7 @@ class _Buffer:
 def _sample_bytes(layout: Layout, lengths: np.ndarray, columns: Mapping[str, Any]) -> np.ndarray:
     """Return the bytes that each sample takes in a shard."""
     fixed = sum(8 for kind in layout.columns.values() if kind in ("float64", "int64", "bool"))
-    sizes = lengths * layout.row_bytes + 8 + fixed + 8 * layout.n_covariates
+    sizes = lengths * layout.row_bytes + 8 + fixed + 8 * sum(layout.widths.values())
     for name, kind in layout.columns.items():
         if kind == "string":
             sizes += 4 + np.fromiter(map(len, map(str.encode, columns[name])), np.int64)
@@ -282,7 +288,17 @@ def _checked_block(
     check_payload(given.keys() - {RESPONSE, WEIGHT, COVARIATES})
     columns: dict[str, Any] = {}
     named = None
+    answered = None if layout is None else layout.response_names
+    several = response_columns(given.get(RESPONSE))
+    if layout is not None and RESPONSE in given:
+        _check_width(answered, several, first)
     for name, values in given.items():
+        if name == RESPONSE and several is not None and len(several) == 1:
+            (values,) = several.values()
+        elif name == RESPONSE and several is not None:
+            columns[name], answered = checked_responses(several, len(rows), first, answered)
+            kinds[name] = "float64"
+            continue
         if name == COVARIATES:
             named = names_of(values, f"sample {first}: covariates")
             columns[name] = checked_covariates(values, len(rows), first, width)
@@ -293,7 +309,7 @@ def _checked_block(
     for name, values in ids.items():
         columns[name], kinds[name] = values, CARRIED[name]
     if layout is None:
-        names = rows.feature_names, named
+        names = rows.feature_names, named, answered
         return Layout(rows.n_features, str(dtype), kinds, width or 0, *names), columns
     if named not in (None, layout.covariate_names):
         raise StoreError(
@@ -344,6 +360,15 @@ def _check_same(layout: Layout, n_features: int, names: Set[str], first: int) ->
         has, others = ("", "none") if name in names else ("no ", "one")
         what = f"sample {first} has {has}{name}, those before have {others}"
         raise StoreError(f"{what}: give it for all samples or for none.")
+
+
+def _check_width(before: Names | None, found: Mapping[str, Any] | None, first: int) -> None:
+    """Refuse several responses of a sample where those before have one, and the reverse."""
+    if (before is None) != (found is None or len(found) == 1):
+        has, others = ("one response", "several") if before else ("several responses", "one")
+        raise StoreError(
+            f"sample {first} has {has}, those before have {others}: give the same for all samples."
+        )
 
 
 def _check_target(path: Path, overwrite: bool) -> None:

@@ -27,7 +27,12 @@ from diagatt.solvers.base import Fitted, Model, Solver, copy_parameters, prevale
 from diagatt.solvers.checkpoint import Checkpoint
 from diagatt.solvers.gradient.adam import train as train_module  # `gradient.train` is a file
 from diagatt.solvers.gradient.restarts import average
-from diagatt.solvers.gradient.train import OPTIMIZERS, Training, start_at_pooled
+from diagatt.solvers.gradient.train import (
+    OPTIMIZERS,
+    GivenBaseline,
+    Training,
+    start_at_pooled,
+)
 from diagatt.solvers.likelihood import Likelihood
 from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.sandwich import Errors, Objective, sandwich_errors
@@ -199,6 +204,8 @@ class Gradient(Solver):
         seeds = np.random.SeedSequence(seed).generate_state(self.n_restarts)
         several = verbose and len(seeds) > 1  # one bar for all of them
         how = replace(self._training(model), verbose=verbose and not several)
+        if problem.family.couples_samples and problem.in_memory is None:
+            how = GivenBaseline.of(how)
         modules, history = [], []
         with progress_bar("starts", len(seeds), several) as advance:
             for k, restart_seed in enumerate(map(int, seeds)):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
 import numpy as np
@@ -103,6 +103,21 @@ class Training:
         if here is not None and here.family.couples_samples and not self.separates_samples:
             small = True  # batches do not know who else is at risk
         return "lbfgs" if small and not self.needs_batches and not module.projects else "adam"
+
+
+class GivenBaseline(Training):
+    """Training of a family that couples samples on parts of them, its baseline taken as known.
+
+    A batch, or a shard of a store, does not know who else is at risk; given the baseline hazard,
+    every sample has a likelihood of its own.
+    """
+
+    separates_samples: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, how: Training) -> GivenBaseline:
+        """Return the same training in this way."""
+        return cls(**{f.name: getattr(how, f.name) for f in fields(how)})
 
 
 def fit_values(
