@@ -30,6 +30,9 @@ def write(
     features: options.Features = "",
     drop: options.Drop = "",
     row_weight: options.RowWeight = None,
+    time: options.Time = None,
+    event: options.Event = None,
+    start: options.Start = None,
     shard_mib: Annotated[float, typer.Option(help="Size of a shard in MiB.")] = 64,
     overwrite: options.Overwrite = False,
     **asked: Any,
@@ -41,25 +44,31 @@ def write(
     `diagatt store write reviews reviews.csv --text review --target label`
 
     `diagatt store write cells cells.parquet --rows cells --target age --shard-mib 256`
+
+    `diagatt store write visits visits.csv --sample patient --time days --event died`
     """
     named = (target, covariates, features, drop)
-    columns = options.columns(asked, *named, row_weight=row_weight)
+    known = {"time": time, "event": event, "start": start}
+    columns = options.columns(asked, *named, known=known, row_weight=row_weight)
     with outputs.writing(out, {"DATA": data}, option="OUT", overwrite=overwrite, folder=True):
         from diagatt.kinds.files import read_inputs
+        from diagatt.lifetimes import are_times
         from diagatt.stores import RowStore
 
-        inputs = read_inputs(data, columns, need_target=target is not None)
+        inputs = read_inputs(data, columns, need_target=bool(target or time))
         kind = inputs.kind
         if kind.in_passes:
             raise ValueError(f"{data} is a store already.")
-        if inputs.y is not None and inputs.y.ndim == 2:
-            raise ValueError("a store keeps one response per sample: name one --target.")
+        if inputs.y is not None and inputs.y.ndim == 2 and are_times(columns.targets):
+            raise ValueError(
+                f"--target {target} are the names of times to an event: give --time and --event."
+            )
         transformer = kind.transformer(inputs.X, **options.settings(asked, kind))
         given: dict[str, Any] = {"shard_mib": shard_mib, "overwrite": overwrite}
         if transformer is None:
             given |= {"id": inputs.ids} if "sample" in columns.asked else {}
             given |= {"covariates": inputs.named_covariates}
-            store = RowStore.from_rows(out, inputs.X, inputs.y, **given)
+            store = RowStore.from_rows(out, inputs.X, inputs.named_y, **given)
         else:
             store = _transformed(out, inputs, transformer, given)
     typer.echo(f"wrote {out}: {len(store)} samples in {_shards(store)}")
@@ -109,7 +118,7 @@ def _transformed(out: Path, inputs: Inputs, transformer: Any, given: dict[str, A
                 advance()
 
         given |= {"covariates": inputs.covariates, "chunk": 256, "payload": payload}
-        return RowStore.from_transformer(out, transformer, counted(), inputs.y, **given)
+        return RowStore.from_transformer(out, transformer, counted(), inputs.named_y, **given)
 
 
 def _shards(store: RowStore) -> str:
@@ -135,6 +144,15 @@ def _facts(store: RowStore) -> dict[str, str]:
     }
 
 
+def _times(y: Any) -> str:
+    """Describe times to an event by their range and the count of events."""
+    names = y.dtype.names
+    if "event" not in names:
+        return f"times between {names[-2]} and {names[-1]}, up to {y[names[-2]].max():g}"
+    ends = y["time" if "time" in names else "stop"]
+    return f"times from {ends.min():g} to {ends.max():g}, {y['event'].sum():,} with the event"
+
+
 def _response(store: RowStore) -> str:
     """Describe numbers by mean, deviation and range, and classes by their counts."""
     import numpy as np
@@ -142,6 +160,11 @@ def _response(store: RowStore) -> str:
     y = store.responses()
     if y is None:
         return "–"
+    if y.dtype.names is not None:
+        return _times(y)
+    if y.ndim == 2:
+        means = zip(store.response_names or (), y.mean(axis=0), strict=True)
+        return ", ".join(f"{name} (mean {mean:g})" for name, mean in means)
     if y.dtype.kind in "if":
         numbers = y.astype(float)
         spread = f"mean {numbers.mean():g}, deviation {numbers.std():g}"

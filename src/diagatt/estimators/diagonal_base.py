@@ -43,7 +43,7 @@ from diagatt.solvers.base import with_errors
 from diagatt.solvers.criteria import unevenness
 from diagatt.solvers.heads import fit_heads, heads_to_try
 from diagatt.solvers.problem import Problem, Samples
-from diagatt.solvers.shape import fit_with_shape, with_started_family
+from diagatt.solvers.shape import fit_with_shape, fits_once, with_started_family
 from diagatt.solvers.stored import StoredProblem
 from diagatt.stores import RowStore
 
@@ -328,12 +328,14 @@ class _DiagAtt(TakesCovariates, Calibrated):
                 if reason is not None:
                     raise ValueError(reason)
 
+        keeps_state = fits_once(problem, solver)
+
         def fit(part: Problem, model: Model, is_last: bool) -> Fitted:
             def once(samples: Problem, before: Fitted | None) -> Fitted:
                 if samples.has_one_row_samples_only:  # attention has nothing to choose
                     return Uniform().fit(samples, model)
                 kept: dict[str, Any] = {"seed": seed, "verbose": self.verbose, "start": before}
-                if is_last and samples.n_samples == problem.n_samples:
+                if is_last and samples.n_samples == problem.n_samples and keeps_state:
                     kept["checkpoint"] = checkpoint
                 return solver.fit(samples, model, **kept)
 

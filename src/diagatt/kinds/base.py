@@ -208,9 +208,10 @@ def survival(kind: Kind, asked: dict[str, Any], seed: int) -> Any:
     """Return the unfitted model of times to an event."""
     from diagatt.estimators import DiagAttSurvival
 
-    if kind.models or kind.in_passes:
+    if kind.models:
         raise ValueError(
-            f"--time is for rows in memory: times to an event are not fitted to {kind.name}s."
+            f"--time is for rows: times to an event are not fitted to {kind.name}s; make rows of "
+            "them with `diagatt store write`, and fit to the store."
         )
     return DiagAttSurvival(**asked, random_state=seed, verbose=True)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from diagatt.kinds.base import KINDS, Columns, Inputs, Kind
+from diagatt.kinds.columns import OFFSETS, TIMES
 
 if TYPE_CHECKING:
     from diagatt.stores import RowStore
@@ -32,10 +33,26 @@ class Store(Kind):
                 f"{path} is a store, which has no column {columns.groups!r} of groups: --groups "
                 "needs samples in memory, from a table or a folder of slides."
             )
+        beside = [role for role in OFFSETS if role in columns.known]
+        if beside and not columns.of_a_model:
+            raise ValueError(
+                f"{path} is a store, which keeps no {beside[0]}: --{beside[0]} needs samples in "
+                "memory, from a table."
+            )
+        if not columns.of_a_model and (columns.target or "time" in columns.known):
+            raise ValueError(
+                f"{path} is a store, which contains its own responses: leave --target and --time "
+                "out, or name them in `diagatt store write`."
+            )
         return self._inputs(RowStore(path, memory=memory))
 
     def _inputs(self, store: RowStore) -> Inputs:
-        found, names = store.sample_ids(), Columns(covariates=store.covariate_names or ())
+        found, named = store.sample_ids(), store.response_names or ()
+        known = {name: name for name in TIMES if name in named} if store.has_times else {}
+        if "stop" in named:  # of samples that enter late
+            known["time"] = "stop"
+        target = ",".join(named) or None
+        names = Columns({}, None if known else target, store.covariate_names or (), known=known)
         ids = range(len(store)) if found is None else found.tolist()
         return Inputs(self, store, store.responses(), None, ids, names)
 

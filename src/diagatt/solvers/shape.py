@@ -39,6 +39,15 @@ def with_started_family(problem: Problem) -> Problem:
     return problem.with_family(problem.family.started(some.y, some.weights))
 
 
+def fits_once(problem: Problem, solver: Solver) -> bool:
+    """Return whether all samples are fitted once, so that a checkpoint tells of that fit.
+
+    A shape that all samples find together takes several fits, each of another family.
+    """
+    seen = problem.family.estimates_shape and solver.sees_shape(problem)
+    return not seen or problem.n_samples > MOST_SAMPLES
+
+
 def fit_with_shape(
     fit: Fit, problem: Problem, model: Model, solver: Solver, start: Fitted | None = None
 ) -> Fitted:
