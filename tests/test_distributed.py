@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from diagatt import DiagAttClassifier, DiagAttRegressor, simulate
+from diagatt import DiagAttClassifier, DiagAttRegressor, DiagAttSurvival, simulate
 from diagatt.commands.cli import app
-from diagatt.solvers import Gradient, Mixture
+from diagatt.solvers import Gradient, Likelihood, Mixture
 from diagatt.stores import RowStore
 from tests.closeness import assert_equal_up_to_rounding
 
@@ -48,6 +48,19 @@ FITS = {
     ),
     "few shards": ("few", DiagAttRegressor, LIKELIHOOD),
     "few shards, gradient": ("few", DiagAttRegressor, by_gradient()),
+    "row weights": ("weighted", DiagAttRegressor, LIKELIHOOD),
+    "row weights, gradient": ("weighted", DiagAttRegressor, by_gradient()),
+    "row weights, mixture": (
+        "weighted",
+        DiagAttRegressor,
+        {"solver": Mixture(batch_size=50, max_epochs=3), "random_state": 0},
+    ),
+    "outcomes": ("outcomes", DiagAttRegressor, LIKELIHOOD),
+    "times": (
+        "times",
+        DiagAttSurvival,
+        {"solver": Likelihood(max_iterations=3), "random_state": 0},
+    ),
 }
 
 
@@ -99,6 +112,13 @@ def folder(tmp_path_factory):
     RowStore.from_rows(folder / "numbers", X, data.y, dtype="float64", shard_mib=five)
     labels = np.where(data.y > np.median(data.y), "high", "low")
     RowStore.from_rows(folder / "classes", X, labels, dtype="float64", shard_mib=five)
+    weights = np.random.default_rng(0).integers(1, 9, X.n_rows)
+    weighted = X.with_row_weight(weights)
+    RowStore.from_rows(folder / "weighted", weighted, data.y, dtype="float64", shard_mib=five)
+    both = np.column_stack([data.y, data.y**2])
+    RowStore.from_rows(folder / "outcomes", X, both, dtype="float64", shard_mib=five)
+    times = {"time": np.exp(data.y - data.y.mean()), "event": data.y < np.quantile(data.y, 0.8)}
+    RowStore.from_rows(folder / "times", X, times, dtype="float64", shard_mib=five)
     few = RowStore.from_rows(folder / "few", X, data.y, dtype="float64", shard_mib=two)
     assert len(few.shards) == 2
     return folder
