@@ -53,6 +53,7 @@ OF_SOLVERS = {
         "max_iterations": ({}, 1),
         "tolerance": ({"shrinkage": 0.0}, 1e-9),
         "none": ({}, True),
+        "readout": ({}, "mixture"),
     },
     Mixture: {
         "parameterization": (ADAM, "psd"),
@@ -108,6 +109,7 @@ def solver_footprint(solver):
         z = fitted.predictor(*X.to_torch())
     contest = [{k: v for k, v in line.items() if k != "seconds"} for line in fitted.contest]
     texts = {"history": repr(fitted.history), "report": repr(fitted.report + contest)}
+    texts["readout"] = fitted.module.readout
     return {"W": fitted.module.query_key.matrix().detach(), "z": z, **texts}
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.attention.mixture import READOUTS
 from diagatt.parameters import Rule, at_least, boolean, count, one_of, optional, share
 from diagatt.solvers.base import OBSERVED, Fitted, Model, Solver, agreed, refuse_none
 from diagatt.solvers.checkpoint import Checkpoint, RunState
@@ -54,6 +55,12 @@ class Likelihood(Solver):
         Whether samples may have no row of interest; the share π of those that have one is
         estimated. Responses of the others have a mean of their own. For one head whose scores do
         not depend on the context.
+    readout : {"auto", "pooled", "mixture"}
+        Predict from the pooled row, as the paper does, or by the mean over rows of what each
+        predicts, Σ_j κ_j g⁻¹(⟨v, x_j⟩ + b), which is what the model of latent rows says of a new
+        sample. "auto" takes the mixture for ordered classes, where a pooled row between a low and
+        a high one would predict a class in the middle, and the pooled row for all others.
+        For numbers with an identity link, both are the same.
 
     Examples
     --------
@@ -74,8 +81,9 @@ class Likelihood(Solver):
         "max_iterations": count(1),
         "tolerance": at_least(0),
         "none": boolean(),
+        "readout": one_of("auto", *READOUTS),
     }
-    later_parameters: ClassVar[Mapping[str, Any]] = {"none": False}
+    later_parameters: ClassVar[Mapping[str, Any]] = {"none": False, "readout": "auto"}
 
     def __init__(
         self,
@@ -86,6 +94,7 @@ class Likelihood(Solver):
         max_iterations: int = 100,
         tolerance: float = 1e-4,
         none: bool = False,
+        readout: str = "auto",
     ) -> None:
         self.covariance = covariance
         self.rank = rank
@@ -93,9 +102,15 @@ class Likelihood(Solver):
         self.max_iterations = max_iterations
         self.tolerance = tolerance
         self.none = none
+        self.readout = readout
 
     def refuse(self, problem: Problem, model: Model) -> str | None:
         """Say which outcomes and weights of rows are for other solvers, and where "none" is not."""
+        if self.readout == "mixture" and not problem.family.predicts_mixtures:
+            return (
+                f"a mixture over rows does not predict what the {problem.family.name} family does: "
+                "set readout='pooled'."
+            )
         if self.none and model.score_form.has_context:
             return "none=True is for score_form='affine' or 'quadratic': set one of them."
         if problem.family.n_outcomes > 1 and problem.family.curvature_bound is None:
@@ -154,7 +169,7 @@ class Likelihood(Solver):
         em = EM(Expectation(problem, form, model.is_distinct), settings)
         fit = em.run(latent, self.max_iterations, file=file)
         return Fitted(
-            _module(fit.model, problem, model),
+            _module(fit.model, problem, model, self._readout(problem)),
             self,
             [fit.history],
             log_likelihood=fit.log_likelihood,
@@ -164,6 +179,12 @@ class Likelihood(Solver):
             state=fit.model,
             prevalence=fit.model.prevalence,
         )
+
+    def _readout(self, problem: Problem) -> str:
+        """Return how new samples are predicted."""
+        if self.readout != "auto":
+            return self.readout
+        return "mixture" if problem.family.name == "ordinal" else "pooled"
 
     def errors(self, fitted: Fitted, samples: Samples, model: Model) -> Errors:
         """Return the sandwich over rows' distributions and the response.
@@ -182,7 +203,7 @@ class Likelihood(Solver):
 
 
 @torch.no_grad()
-def _module(latent: LatentRows, problem: Problem, model: Model) -> DiagonalAttention:
+def _module(latent: LatentRows, problem: Problem, model: Model, readout: str) -> DiagonalAttention:
     """Return the fitted model as ordinary parameters of diagonalized attention."""
     response, like, none = latent.response, (problem.device, problem.dtype), None
     if response.none is not None:
@@ -198,4 +219,6 @@ def _module(latent: LatentRows, problem: Problem, model: Model) -> DiagonalAtten
         none=none,
         score_form=model.score_form.name,
         coupling=model.coupling,
+        readout=readout,
+        family=problem.family if readout == "mixture" else None,
     )
