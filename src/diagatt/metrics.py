@@ -8,7 +8,7 @@ is favoured by fitting its training samples closely.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,58 @@ NAMES = {
 }
 #: Scores of which less is better.
 COSTS = ("rmse", "mae", "rps", "integrated_brier")
+
+
+def score_name(score: str) -> str:
+    """Return what a score is called; that of one of several outcomes is "r2: bmi".
+
+    Examples
+    --------
+    >>> score_name("r2: bmi")
+    'R² of bmi'
+    """
+    name, _, outcome = score.partition(": ")
+    return f"{NAMES[name]} of {outcome}" if outcome else NAMES[name]
+
+
+def outcome_scores(
+    y: np.ndarray,
+    predicted: np.ndarray,
+    names: Sequence[str],
+    family: str = "gaussian",
+    classifies: bool = False,
+) -> dict[str, float]:
+    """Return scores of several outcomes: their means, and R² or AUC of each as "r2: name".
+
+    Parameters
+    ----------
+    y, predicted : arrays of shape (n, q)
+        Predictions are means, or probabilities of labels.
+    names : q names of the outcomes
+    family : str
+    classifies : bool
+        Whether outcomes are labels of 0 and 1.
+
+    Examples
+    --------
+    >>> y = np.array([[0.0, 1.0], [1.0, 3.0], [2.0, 2.0]])
+    >>> found = outcome_scores(y, y, ["a", "b"])
+    >>> found["r2"], found["r2: b"]
+    (1.0, 1.0)
+    """
+
+    def of_one(k: int) -> dict[str, float]:
+        own, p = y[:, k], predicted[:, k]
+        if not classifies:
+            return number_scores(own, p, family)
+        return class_scores(own.astype(int), np.column_stack([1 - p, p]))
+
+    each = [of_one(k) for k in range(y.shape[1])]
+    main = "auc" if classifies else "r2"
+    same = [name for name in NAMES if all(name in one for one in each)]
+    means = {name: float(np.mean([one[name] for one in each])) for name in same}
+    own = {f"{main}: {n}": one[main] for n, one in zip(names, each, strict=True) if main in one}
+    return means | own
 
 
 def class_scores(y: np.ndarray, probability: np.ndarray, ordered: bool = False) -> dict[str, float]:

@@ -246,3 +246,29 @@ def test_a_target_is_a_class_of_the_model(data, labels, numbers):
         model.attention(data.X, target=7)
     with pytest.raises(ValueError, match="target is for classes"):
         DiagAttRegressor(solver="uniform").fit(data.X, numbers).locate(data.X, target=0)
+
+
+@pytest.mark.parametrize("solver", ["likelihood", "auto"])
+def test_one_of_several_outcomes_is_a_model_of_its_own(solver, tmp_path):
+    data = simulate.regression(60, p=4, d=2, mu=(3,), sigma2=(4,), seed=0, dtype=np.float64)
+    y = np.column_stack([data.y, 100 * np.sin(data.y)])
+    model = DiagAttRegressor(solver=solver, random_state=0).fit(data.X, y)
+    for k in (0, 1):
+        one = model.outcome(k)
+        np.testing.assert_allclose(one.predict(data.X), model.predict(data.X)[:, k], rtol=1e-12)
+        np.testing.assert_array_equal(one.locate(data.X), model.locate(data.X))
+    one.save(tmp_path / "m.safetensors")
+    again = DiagAttRegressor.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(again.predict(data.X), one.predict(data.X))
+    assert model.n_outputs_ == 2
+    with pytest.raises(ValueError, match="there is no outcome 'z'"):
+        model.outcome("z")
+
+
+def test_one_of_several_labels_is_a_classifier_of_its_own():
+    data = simulate.regression(60, p=4, d=2, mu=(3,), sigma2=(4,), seed=0, dtype=np.float64)
+    labels = np.column_stack([data.y > 0, data.y > 1]).astype(int)
+    model = DiagAttClassifier(solver="likelihood", random_state=0).fit(data.X, labels)
+    one = model.outcome(1)
+    np.testing.assert_allclose(one.predict_proba(data.X)[:, 1], model.predict_proba(data.X)[:, 1])
+    np.testing.assert_array_equal(one.predict(data.X), model.predict(data.X)[:, 1])

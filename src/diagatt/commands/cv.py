@@ -33,6 +33,7 @@ def cv(
     time: options.Time = None,
     event: options.Event = None,
     start: options.Start = None,
+    class_weight: options.ClassWeight = None,
     folds: Annotated[int, typer.Option(min=2, help="Parts that are held out in turn.")] = 5,
     family: options.Family = "auto",
     heads: options.Heads = "1",
@@ -53,6 +54,10 @@ def cv(
     Example: `diagatt cv cells.csv --sample patient --target ill --groups site -o cv`
 
     `diagatt cv visits.csv --sample patient --time days --event died -o cv`
+
+    Several targets are predicted together, and each has its score:
+
+    `diagatt cv visits.csv --sample patient --target bmi,age -o cv`
     """
     if format not in FORMATS:
         raise ValueError(f"--format must be one of {', '.join(FORMATS)}, got {format!r}.")
@@ -69,9 +74,9 @@ def cv(
         inputs = read_inputs(data, columns, need_target=True)
         inputs = inputs.kind.in_memory(inputs)
         assert inputs.y is not None
-        if inputs.y.ndim == 2:
-            raise ValueError("--target names several columns: cross-validate one after the other.")
         classes = understood.are_classes(inputs.y, family)
+        if class_weight is not None and not classes:
+            raise ValueError("--class-weight is for classes, and the responses are numbers.")
         understood.show(console, f"{data}:", understood.facts(inputs, classes))
         if hint := inputs.kind.hint(inputs, **options.settings(asked, inputs.kind)):
             console.print(f"hint: {hint}", markup=False)
@@ -79,7 +84,7 @@ def cv(
         with tempfile.TemporaryDirectory() as folder:
             own = options.settings(asked, inputs.kind)
             own |= {"cache": own["cache"] or folder} if "cache" in own else {}
-            found = _validate(inputs, classes, changed, own, fold, seed)
+            found = _validate(inputs, classes, changed, own, fold, seed, class_weight)
         _report(console, found)
         samples = understood.in_words(inputs)
         _write(output, found, inputs, samples, solver, seed, format)
@@ -97,7 +102,8 @@ def _folds(inputs: Inputs, classes: bool, count: int, seed: int) -> Any:
     what = "samples" if inputs.groups is None else f"different values of {inputs.columns.groups}"
     if count > most:
         raise ValueError(f"--folds {count} needs as many {what}, and there are {most}.")
-    if classes:
+    several = inputs.y.ndim == 2
+    if classes and not several:
         labels, sizes = np.unique(inputs.y, return_counts=True)
         if sizes.min() < 2:
             rare = labels[sizes.argmin()]
@@ -108,7 +114,9 @@ def _folds(inputs: Inputs, classes: bool, count: int, seed: int) -> Any:
         count = min(count, int(sizes.max()))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a class with fewer samples than folds: no AUC in some
-        if inputs.y.dtype.names is None:
+        if several:
+            fold = draw_folds(inputs.y[:, 0], False, inputs.groups, count, seed)
+        elif inputs.y.dtype.names is None:
             fold = draw_folds(inputs.y, classes, inputs.groups, count, seed)
         else:  # every fold has its share of events
             event = inputs.y["event"]
@@ -116,7 +124,9 @@ def _folds(inputs: Inputs, classes: bool, count: int, seed: int) -> Any:
             fold = draw_folds(event, bool(both), inputs.groups, count, seed)
     fold = np.unique(fold, return_inverse=True)[1]  # large groups may leave a fold empty
     for k in range(fold.max() + 1):
-        if classes and len(np.unique(inputs.y[fold != k])) < 2:
+        if classes and several:
+            _check_labels(inputs, fold, k)
+        elif classes and len(np.unique(inputs.y[fold != k])) < 2:
             raise ValueError(
                 f"without fold {k + 1} there is one class only: give fewer --folds, or --groups "
                 "whose classes are mixed."
@@ -124,8 +134,26 @@ def _folds(inputs: Inputs, classes: bool, count: int, seed: int) -> Any:
     return fold
 
 
+def _check_labels(inputs: Inputs, fold: Any, k: int) -> None:
+    """Refuse folds without which a label does not vary."""
+    assert inputs.y is not None
+    rest = inputs.y[fold != k].mean(axis=0)
+    for name, share in zip(inputs.columns.targets, rest, strict=True):
+        if share in (0, 1):
+            raise ValueError(
+                f"without fold {k + 1} the label {name} is {share:g} in all samples: give fewer "
+                "--folds, or leave the label out."
+            )
+
+
 def _validate(
-    inputs: Inputs, classes: bool, changed: dict, own: dict, fold: Any, seed: int
+    inputs: Inputs,
+    classes: bool,
+    changed: dict,
+    own: dict,
+    fold: Any,
+    seed: int,
+    class_weight: str | None,
 ) -> Validation:
     import numpy as np
 
@@ -136,7 +164,8 @@ def _validate(
     family = changed.get("family", "gaussian")
     fields = np.asarray(inputs.y).dtype.names or ()
     labels = np.unique(np.asarray(inputs.y)) if classes else None
-    task = Task(labels, family, bool(fields), "start" in fields)
+    several = inputs.columns.targets if np.asarray(inputs.y).ndim == 2 else ()
+    task = Task(labels, family, bool(fields), "start" in fields, tuple(several))
 
     def make(n_samples: int) -> Any:
         if task.has_times:
@@ -145,13 +174,14 @@ def _validate(
 
     fits = (int(fold.max()) + 1) * (1 + len(baselines_of(task)))
     with progress_bar("cross-validation", fits, shown=True) as advance:
-        return cross_validate(inputs, make, task, fold, seed=seed, advance=advance)
+        how: dict[str, Any] = {"seed": seed, "advance": advance, "class_weight": class_weight}
+        return cross_validate(inputs, make, task, fold, **how)
 
 
 def _report(console: Any, found: Validation) -> None:
     from rich.table import Table
 
-    from diagatt.metrics import NAMES
+    from diagatt.metrics import score_name
     from diagatt.validation import OURS
     from diagatt.validation.writing import shown_interval
 
@@ -165,7 +195,7 @@ def _report(console: Any, found: Validation) -> None:
             shown_interval(score, *found.interval(method, score), classes)
             for method in found.predictions
         ]
-        table.add_row(NAMES[score], *cells)
+        table.add_row(score_name(score), *cells)
     console.print()
     console.print(table)
     console.print("[dim]means over folds with 95 % corrected resampled t intervals[/dim]")
@@ -207,6 +237,17 @@ def _predictions(found: Validation, inputs: Inputs) -> tuple[list[str], Any]:
         roles = [role for role in ("start", "time", "stop", "event") if role in y.dtype.names]
         head[2:] = roles
         columns += [y[role].tolist() for role in roles]
+    elif found.task.outcomes:
+        names = found.task.outcomes
+        head[2:] = [
+            *names,
+            *(f"{m.replace(' ', '_')}_{n}" for m in found.predictions for n in names),
+        ]
+        columns += [
+            *y.T.tolist(),
+            *(line for p in found.predictions.values() for line in p.T.tolist()),
+        ]
+        return head, zip(*columns, strict=True)
     else:
         columns.append(y.tolist())
     for method, prediction in found.predictions.items():

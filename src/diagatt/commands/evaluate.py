@@ -118,25 +118,15 @@ def _of_outcomes(model: Any, inputs: Inputs, given: dict[str, Any]) -> list[Scor
     """Return scores of several outcomes: their means, and the first score of each outcome."""
     import numpy as np
 
-    from diagatt.metrics import NAMES, class_scores, number_scores
+    from diagatt.metrics import outcome_scores
 
     y, names = np.asarray(inputs.y), inputs.columns.targets
     family = getattr(getattr(model, "estimator_", model), "family", "auto")
     classifies = hasattr(model, "predict_proba")
     found = getattr(model, "predict_proba" if classifies else "predict")(inputs.X, **given)
 
-    def of_outcome(chosen: Any, k: int) -> dict[str, float]:
-        own, p = y[chosen, k], found[chosen, k]
-        if not classifies:
-            return number_scores(own, p, family)
-        return class_scores(own.astype(int), np.column_stack([1 - p, p]))
-
     def scores(chosen: Any) -> dict[str, float]:
-        each = [of_outcome(chosen, k) for k in range(y.shape[1])]
-        same = [name for name in NAMES if all(name in one for one in each)]
-        means = {name: float(np.mean([one[name] for one in each])) for name in same}
-        main = {f"{s}: {n}": one[s] for n, one in zip(names, each, strict=True) for s in same[:1]}
-        return means | main
+        return outcome_scores(y[chosen], found[chosen], names, family, classifies)
 
     return _with_intervals(scores, len(y), list(scores(np.arange(len(y)))))
 
@@ -170,14 +160,12 @@ def show(console: Any, title: str, found: list[Score]) -> None:
     """Print scores with their intervals."""
     from rich.table import Table
 
-    from diagatt.metrics import COSTS, NAMES
+    from diagatt.metrics import COSTS, score_name
 
     table = Table(title, "value", "95 % interval", box=None, padding=(0, 3, 0, 0))
     for score in found:
         digits = ".4g" if score.name.partition(": ")[0] in COSTS else ".3f"
         known = score.low == score.low  # one sample has none
         ends = f"{score.low:{digits}} to {score.high:{digits}}" if known else "–"
-        name, _, outcome = score.name.partition(": ")
-        said = f"{NAMES[name]} of {outcome}" if outcome else NAMES[name]
-        table.add_row(said, f"{score.value:{digits}}", ends)
+        table.add_row(score_name(score.name), f"{score.value:{digits}}", ends)
     console.print(table)

@@ -18,6 +18,9 @@ def explain(
     drop: options.Drop = "",
     cache: options.Cache = None,
     overwrite: options.Overwrite = False,
+    outcome: Annotated[
+        str | None, typer.Option(help="Which of several outcomes the page shows.", metavar="NAME")
+    ] = None,
     heat_maps: Annotated[
         Path | None,
         typer.Option(help="Folder for a heat map and GeoJSON per slide, and top patches."),
@@ -31,6 +34,10 @@ def explain(
     """Write one page that shows which rows decided: open it in any browser, no network needed.
 
     Example: `diagatt explain m.safetensors reviews.csv -o page.html`
+
+    A page shows one of several outcomes:
+
+    `diagatt explain m.safetensors visits.csv --outcome bmi -o bmi.html`
 
     Of slides, heat maps where the patches stand, which QuPath opens, too:
 
@@ -46,14 +53,13 @@ def explain(
         fitted = options.with_cache(fitted, cache)
         inputs = read_inputs(data, columns)
         inputs = inputs.kind.in_memory(inputs)
-        if getattr(getattr(fitted, "estimator_", fitted), "n_outputs_", 1) > 1:
-            raise ValueError(f"{model} has several outcomes, and a page shows one.")
         answers = answer(fitted, inputs.X, inputs.named_covariates, inputs.known)
+        estimator, y = _of_outcome(answers.estimator, inputs, outcome)
         write_page(
             output,
-            answers.estimator,
+            estimator,
             answers.rows,
-            inputs.y,
+            y,
             ids=_named(inputs),
             title=title or f"{data.name}: which rows decided?",
             covariates=inputs.named_covariates,
@@ -63,6 +69,22 @@ def explain(
             _write_heat_maps(heat_maps, fitted, data, columns, mpp)
     size = output.stat().st_size / 2**20
     typer.echo(f"wrote {output}: {len(inputs)} samples, {size:.1f} MB")
+
+
+def _of_outcome(estimator: Any, inputs: Any, outcome: str | None) -> tuple[Any, Any]:
+    """Return the model of one outcome and its responses."""
+    if getattr(estimator, "n_outputs_", 1) == 1:
+        if outcome is not None:
+            raise ValueError("--outcome is for models of several outcomes, and this one has one.")
+        return estimator, inputs.y
+    names = [str(name) for name in estimator.outcomes_]
+    if outcome is None:
+        raise ValueError(
+            f"the model has the outcomes {', '.join(names)}, and a page shows one: name it with "
+            "--outcome."
+        )
+    one = estimator.outcome(outcome)
+    return one, None if inputs.y is None else inputs.y[:, names.index(outcome)]
 
 
 def _named(inputs: Any) -> Any:

@@ -235,8 +235,9 @@ class Calibrated(DiagonalReading):
         check_is_fitted(self)
         if self._fitted_family()[0].response_width > 1:
             raise ValueError(
-                "intervals and sets are for responses of one number or class: this model has "
-                "several per sample."
+                "intervals and sets are for responses of one number or class, and this model has "
+                "several per sample: fit every outcome by itself, for example with scikit-learn's "
+                "MultiOutputRegressor, and ask its estimators_."
             )
         if self.conformal_scores_ is None or self.conformal_dispersion_ is None:
             raise ValueError(_NO_FOLDS)

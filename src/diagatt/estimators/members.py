@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -91,6 +91,11 @@ class StoredMember:
             query, None, *effects, readout=self.readout, family=family, **how
         )
         return Member(attention, rows, features, self.weight, self.vote)
+
+    def of_outcome(self, k: int) -> StoredMember:
+        """Return the member that predicts outcome k alone; outcomes are the last axis."""
+        own = {name: self.arrays[name][..., k : k + 1] for name in _OF_ATTENTION[1:]}
+        return replace(self, arrays={**self.arrays, **own})
 
     # ------------------------------------------------------------------ files
 

@@ -7,11 +7,13 @@ shared. `diagatt.families.Outcomes` adds up their losses.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from diagatt import attributes, coerce, names, parameters
@@ -38,6 +40,7 @@ class SeveralOutcomes(RowsEstimator):
     intercept_: Any
     covariate_coef_: np.ndarray
     members_: Sequence[StoredMember]
+    none_value_: np.ndarray | None
 
     def _note_outcomes(self, y: Any, count: int) -> None:
         """Remember how many outcomes there are, and how a frame calls them."""
@@ -57,6 +60,51 @@ class SeveralOutcomes(RowsEstimator):
         """Names of the outcomes: the columns of a frame, or y0, y1, …."""
         known = getattr(self, "outcome_names_", None)
         return [f"y{k}" for k in range(self.n_outputs_)] if known is None else known
+
+    def outcome(self, which: int | str) -> Self:
+        """Return the fitted model of one of several outcomes.
+
+        It predicts, explains and saves as a model of one outcome does.
+
+        Parameters
+        ----------
+        which : int or str
+            Column of y, or its name.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from diagatt import DiagAttRegressor, simulate
+        >>> data = simulate.regression(100, p=4, d=3, seed=0)
+        >>> both = np.column_stack([data.y, -data.y])
+        >>> model = DiagAttRegressor(solver="likelihood", random_state=0).fit(data.X, both)
+        >>> bool(np.allclose(model.outcome(1).predict(data.X), model.predict(data.X)[:, 1]))
+        True
+        """
+        check_is_fitted(self)
+        k = self._outcome_place(which)
+        if self.n_outputs_ == 1:
+            return self
+        one = copy(self)
+        one._note_outcomes(None, 1)
+        one.value_ = self.value_[:, k]  # (M·R, q, d) → (M·R, d)
+        one.intercept_, one.covariate_coef_ = self.intercept_[k], self.covariate_coef_[k]
+        if self.value_se_ is not None:
+            one.value_se_ = self.value_se_[k]
+        if self.none_value_ is not None:
+            one.none_value_ = self.none_value_[:, k]
+        one.members_ = [member.of_outcome(k) for member in self.members_]
+        return one
+
+    def _outcome_place(self, which: int | str) -> int:
+        names_known = [str(name) for name in self.outcomes_]
+        if isinstance(which, str) and which in names_known:
+            return names_known.index(which)
+        if isinstance(which, int | np.integer) and 0 <= which < self.n_outputs_:
+            return int(which)
+        raise ValueError(
+            f"there is no outcome {which!r}: choose one of {names.listed(names_known)}."
+        )
 
     def _output_names(self) -> Sequence[Any]:
         return super()._output_names() if self.n_outputs_ == 1 else self.outcomes_
@@ -160,6 +208,13 @@ class RegressionOutcomes(SeveralOutcomes, Regression):
 
 class ClassificationOutcomes(SeveralOutcomes, Classification):
     """Responses are classes, or several labels that each are 0 or 1."""
+
+    def outcome(self, which: int | str) -> Self:
+        """Return the fitted model of one of several labels; see `DiagAttRegressor.outcome`."""
+        one = super().outcome(which)
+        if one is not self:
+            one.classes_ = np.arange(2)
+        return one
 
     def _read_response(self, y: Any, weights: np.ndarray) -> np.ndarray:
         count = coerce.n_outcomes(y)

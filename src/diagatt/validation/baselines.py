@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -28,9 +29,23 @@ class Task:
     family: str = "gaussian"
     has_times: bool = False  # whether responses are times to an event, and predictions are risks
     enter_late: bool = False  # whether samples are observed from a time on
+    outcomes: tuple[str, ...] = ()  # names of several outcomes; of labels, classes are 0 and 1
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the prediction of one sample."""
+        if self.outcomes:
+            return (len(self.outcomes),)
+        return () if self.classes is None else (len(self.classes),)
 
     def probabilities(self, model: Any, *given: Any, **named: Any) -> np.ndarray:
-        """Return class probabilities (n, K) or means (n,); classes the model lacks have 0."""
+        """Return class probabilities (n, K) or means (n,); classes the model lacks have 0.
+
+        Of several outcomes, means or probabilities of labels, (n, q).
+        """
+        if self.outcomes:
+            asked = model.predict if self.classes is None else model.predict_proba
+            return np.asarray(asked(*given, **named), dtype=np.float64)
         if self.classes is None:
             return np.asarray(model.predict(*given, **named), dtype=np.float64)
         own = np.asarray(model.predict_proba(*given, **named), dtype=np.float64)
@@ -46,6 +61,7 @@ class Part:
     rows: RaggedRows
     covariates: np.ndarray | None = None  # (n, q)
     y: np.ndarray | None = None
+    weights: np.ndarray | None = None  # (n,), of training samples
 
 
 def bag_statistics(X: RaggedRows, statistics: tuple[str, ...] = STATISTICS) -> np.ndarray:
@@ -67,6 +83,10 @@ def bag_statistics(X: RaggedRows, statistics: tuple[str, ...] = STATISTICS) -> n
         "std": np.sqrt(np.maximum(square - mean**2, 0)),
     }
     return np.hstack([found[name] for name in statistics])
+
+
+#: Fits to the first part and predicts the second.
+Baseline = Callable[[Part, Part, Task, int], np.ndarray]
 
 
 def mean_pooling(train: Part, test: Part, task: Task, seed: int) -> np.ndarray:
@@ -93,7 +113,7 @@ def mean_pooling(train: Part, test: Part, task: Task, seed: int) -> np.ndarray:
             values = np.hstack([values, np.repeat(Z, rows.lengths, axis=0)])
         return RaggedRows(values, rows.offsets)
 
-    model.fit(standardized(train), train.y)
+    model.fit(standardized(train), train.y, **_weights(train))
     return task.probabilities(model, standardized(test))
 
 
@@ -116,7 +136,23 @@ def trees(train: Part, test: Part, task: Task, seed: int) -> np.ndarray:
         own = bag_statistics(part.rows)
         return own if part.covariates is None else np.hstack([own, part.covariates])
 
-    return task.probabilities(model.fit(features(train), train.y), features(test))
+    fitted = model.fit(features(train), train.y, **_weights(train))
+    return task.probabilities(fitted, features(test))
+
+
+def one_by_one(method: Baseline, train: Part, test: Part, task: Task, seed: int) -> np.ndarray:
+    """Predict several outcomes by a method for one, (n, q)."""
+    assert train.y is not None
+    alone = replace(task, outcomes=())
+    found = []
+    for own in train.y.T:
+        prediction = method(replace(train, y=own), test, alone, seed)
+        found.append(prediction if task.classes is None else prediction[:, 1])
+    return np.column_stack(found)
+
+
+def _weights(part: Part) -> dict[str, np.ndarray]:
+    return {} if part.weights is None else {"sample_weight": part.weights}
 
 
 def _mean_rows(X: RaggedRows) -> RaggedRows:
@@ -129,7 +165,7 @@ def _mean_and_scale(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return values.mean(axis=0), np.where(scale > 0, scale, 1)
 
 
-def baselines_of(task: Task) -> dict[str, Callable[[Part, Part, Task, int], np.ndarray]]:
+def baselines_of(task: Task) -> dict[str, Baseline]:
     """Return the baselines that can be had: survival trees need scikit-survival and no late entry.
 
     Examples
@@ -137,13 +173,15 @@ def baselines_of(task: Task) -> dict[str, Callable[[Part, Part, Task, int], np.n
     >>> list(baselines_of(Task(None)))
     ['mean pooling', 'trees']
     """
+    if task.outcomes:
+        return {name: partial(one_by_one, method) for name, method in BASELINES.items()}
     if task.has_times and (task.enter_late or find_spec("sksurv") is None):
         return {name: method for name, method in BASELINES.items() if name != "trees"}
     return dict(BASELINES)
 
 
 #: Methods that know samples only as wholes, by name.
-BASELINES: dict[str, Callable[[Part, Part, Task, int], np.ndarray]] = {
+BASELINES: dict[str, Baseline] = {
     "mean pooling": mean_pooling,
     "trees": trees,
 }

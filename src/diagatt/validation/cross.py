@@ -10,8 +10,16 @@ from typing import Any
 import numpy as np
 
 from diagatt.certainty import NoRowOfInterestWarning
+from diagatt.coerce import class_weights
 from diagatt.kinds import Inputs
-from diagatt.metrics import COSTS, NAMES, class_scores, concordance, number_scores
+from diagatt.metrics import (
+    COSTS,
+    NAMES,
+    class_scores,
+    concordance,
+    number_scores,
+    outcome_scores,
+)
 from diagatt.resampling import paired_interval
 from diagatt.survival_metrics import survival_scores
 from diagatt.validation.baselines import Part, Task, baselines_of
@@ -28,11 +36,11 @@ class Validation:
     Attributes
     ----------
     task : Task
-    y : array of shape (n,)
+    y : array of shape (n,), or (n, q) of several outcomes
         Responses; of classes, columns of the probabilities.
     fold : int array of shape (n,)
         The fold in which a sample was held out.
-    predictions : dict of arrays of shape (n, n_classes) or (n,)
+    predictions : dict of arrays of shape (n, n_classes), (n,) or (n, q)
         Probabilities or means, by method.
     found_rows : list of bool or None
         Whether a row of interest was found, by fold.
@@ -57,6 +65,10 @@ class Validation:
             y, prediction = self.y[here], self.predictions[method][here]
             if self.task.has_times:
                 values = _time_scores(y, prediction)
+            elif self.task.outcomes:
+                labels = self.task.classes is not None
+                given = (self.task.outcomes, self.task.family, labels)
+                values = outcome_scores(y, prediction, *given)
             elif self.task.classes is None:
                 values = number_scores(y, prediction, self.task.family)
             else:
@@ -64,7 +76,8 @@ class Validation:
             for name, value in values.items():
                 if not np.isnan(value):  # a fold without events has no concordance
                     found.setdefault(name, {})[k] = value
-        return {name: found[name] for name in NAMES if name in found}
+        order = [name for name in NAMES if name in found]
+        return {name: found[name] for name in [*order, *(n for n in found if n not in NAMES)]}
 
     @property
     def main(self) -> str:
@@ -78,7 +91,7 @@ class Validation:
     def difference(self, other: str, score: str) -> tuple[float, float, float]:
         """Return by how much our model is better than another, with the same interval."""
         ours, theirs = (self.scores(method)[score] for method in (OURS, other))
-        sign = -1 if score in COSTS else 1
+        sign = -1 if score.partition(": ")[0] in COSTS else 1
         gaps = [sign * (ours[k] - theirs[k]) for k in ours if k in theirs]
         return paired_interval(gaps, self._share)
 
@@ -119,6 +132,7 @@ def cross_validate(
     *,
     seed: int = 0,
     advance: Callable[..., None] = lambda note=None: None,
+    class_weight: str | None = None,
 ) -> Validation:
     """Fit and predict every fold with a model and the baselines.
 
@@ -135,10 +149,11 @@ def cross_validate(
         Seeds the baselines.
     advance : callable
         Called with a note after every fit.
+    class_weight : "balanced", optional
+        Classes have the same weight each in all fits, not in the scores.
     """
-    n, shape = len(inputs), () if task.classes is None else (len(task.classes),)
     others = baselines_of(task)
-    predictions = {name: np.empty((n, *shape)) for name in (OURS, *others)}
+    predictions = {name: np.empty((len(inputs), *task.shape)) for name in (OURS, *others)}
     found_rows: list[bool | None] = []
     for k in range(int(fold.max()) + 1):
         tested = np.flatnonzero(fold == k)
@@ -146,7 +161,7 @@ def cross_validate(
         model = _quiet(make(len(train)))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NoRowOfInterestWarning)  # `found_rows` says it
-            inputs.kind.fit(model, train)
+            inputs.kind.fit(model, train, class_weight)
         given = {} if test.covariates is None else {"covariates": test.named_covariates}
         predictions[OURS][tested] = task.probabilities(model, test.X, **given)
         inner = getattr(model, "estimator_", model)
@@ -155,12 +170,18 @@ def cross_validate(
         found_rows.append(inner.has_row_of_interest_ if compared else None)
         advance(f"fold {k + 1}: {OURS}")
         rows = model.rows if hasattr(model, "rows") else (lambda X: X)
-        parts = [Part(rows(part.X), part.covariates, part.y) for part in (train, test)]
+        weights = class_weights(class_weight, train.y, None, len(train))
+        parts = [
+            Part(rows(part.X), part.covariates, part.y, own)
+            for part, own in ((train, weights), (test, None))
+        ]
         for name, baseline in others.items():
             predictions[name][tested] = baseline(*parts, task, seed)  # type: ignore[call-arg, arg-type]
             advance(f"fold {k + 1}: {name}")
     assert inputs.y is not None
-    y = inputs.y if task.classes is None else np.searchsorted(task.classes, inputs.y)
+    y = inputs.y
+    if task.classes is not None and not task.outcomes:
+        y = np.searchsorted(task.classes, y)
     return Validation(task, y, fold, predictions, found_rows)
 
 

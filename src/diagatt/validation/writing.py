@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from diagatt import plots
 from diagatt.metrics import COSTS, NAMES
+from diagatt.validation.baselines import Task
 from diagatt.validation.cross import OURS, Validation
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ def shown_interval(score: str, mean: float, low: float, high: float, classes: bo
     >>> shown_interval("rmse", 123.456, 99.0, 150.0)
     '123 [99, 150]'
     """
+    score = score.partition(": ")[0]  # that of one of several outcomes has its bounds
     least, most = BOUNDS.get(score, (0 if score in COSTS else -np.inf, np.inf))
     if score == "log_score" and classes:  # of a probability
         most = 0
@@ -61,7 +64,10 @@ def _short(number: float) -> str:
 
 
 def figures(validation: Validation) -> dict[str, Figure]:
-    """Draw ROC, calibration and confusions of classes, or predictions against responses."""
+    """Draw ROC, calibration and confusions of classes, or predictions against responses.
+
+    Several numbers have a figure each, several labels a curve each.
+    """
     import matplotlib.pyplot as plt
 
     drawn = {}
@@ -74,6 +80,15 @@ def figures(validation: Validation) -> dict[str, Figure]:
     classes = validation.task.classes
     if validation.task.has_times:
         keep("survival-by-risk", plots.survival_by_risk(y, ours))
+        return drawn
+    if validation.task.outcomes and classes is None:
+        for k, name in enumerate(validation.task.outcomes):
+            ax = plots.observed_predicted(y[:, k], ours[:, k])
+            ax.set_title(name, fontsize=10, parse_math=False)
+            keep(f"observed-predicted-{re.sub(r'[^a-zA-Z0-9_-]+', '-', name)}", ax)
+        return drawn
+    if validation.task.outcomes:
+        keep("roc", _roc(validation))
         return drawn
     if classes is None:
         keep("observed-predicted", plots.observed_predicted(y, ours))
@@ -91,10 +106,14 @@ def figures(validation: Validation) -> dict[str, Figure]:
 
 
 def _roc(validation: Validation) -> Any:
-    """Draw a curve per method for two classes, and a curve per class for more."""
+    """Draw a curve per method for two classes, and a curve per class or label for more."""
     classes, ax = validation.task.classes, None
     assert classes is not None
-    if len(classes) == 2:
+    if validation.task.outcomes:
+        for k, name in enumerate(validation.task.outcomes):
+            own = validation.predictions[OURS][:, k]
+            ax = plots.roc(validation.y[:, k] == 1, own, label=name, ax=ax)
+    elif len(classes) == 2:
         for method, p in validation.predictions.items():
             ax = plots.roc(validation.y == 1, p[:, 1], label=method, ax=ax)
     else:
@@ -104,6 +123,10 @@ def _roc(validation: Validation) -> Any:
     assert ax is not None
     ax.set_title("held-out samples of all folds together", fontsize=10)
     return ax
+
+
+def _mean_of(task: Task) -> str:
+    return f"mean over {len(task.outcomes)} outcomes of the " if task.outcomes else ""
 
 
 def _trees(validation: Validation) -> str:
@@ -136,7 +159,8 @@ def methods_paragraph(
     task, score = validation.task, validation.main
     name = _REGRESSION.get(task.family, task.family) if task.classes is None else "ridge logistic"
     name = "ridge Cox" if task.has_times else name
-    folds = f"{'' if task.classes is None else 'stratified '}{validation.n_folds}-fold"
+    stratified = task.classes is not None and not task.outcomes
+    folds = f"{'stratified ' if stratified else ''}{validation.n_folds}-fold"
     together = f"; samples with the same {groups} were held out together" if groups else ""
     mean, low, high = validation.interval(OURS, score)
     found = f"{mean:.3f} (95 % interval {low:.3f} to {high:.3f})"
@@ -150,6 +174,6 @@ def methods_paragraph(
         f"seed {seed}) was compared with {name} regression on mean rows{_trees(validation)}, in "
         f"{folds} cross-validation{together}. "
         "Scores are means over folds with corrected resampled t intervals (Nadeau and Bengio, "
-        f"2003). The {NAMES[score]} of diagonalized attention was {found}; it was {others}. "
-        + validation.verdict()
+        f"2003). The {_mean_of(task)}{NAMES[score]} of diagonalized attention was {found}; it was "
+        f"{others}. " + validation.verdict()
     )
