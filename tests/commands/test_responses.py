@@ -213,3 +213,28 @@ def test_times_are_cross_validated(table):
     np.testing.assert_allclose(list(held_out.values()), model.predict(data.X[outside]), rtol=1e-6)
     with open("cv/methods.md") as file:
         assert "ridge Cox regression on mean rows and with 300" in file.read()
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "said"),
+    [
+        ("days", -1, "the time -1 of sample p0 is not positive"),
+        ("died", 2, "the events 'died' must be 1 or true"),
+        ("died", "yes", "the events 'died' must hold numbers"),
+        ("days", "long", "the times 'days' must hold numbers"),
+    ],
+)
+@pytest.mark.parametrize("command", [["fit"], ["store", "write", "folder"]])
+def test_bad_times_are_told_by_their_sample_or_column(table, command, column, value, said):
+    with open("visits.csv") as file:
+        lines = list(csv.DictReader(file))
+    for line in lines:
+        line[column] = value if line["patient"] == "p0" else line[column]
+    with open("bad.csv", "w", newline="") as file:
+        writer = csv.DictWriter(file, lines[0])
+        writer.writeheader()
+        writer.writerows(lines)
+    columns = ["--sample", "patient", "--time", "days", "--event", "died"]
+    code, found = run(*command, "bad.csv", *columns, "--drop", "years,relapses")
+    assert code != 0
+    assert said in found

@@ -272,3 +272,31 @@ def test_one_of_several_labels_is_a_classifier_of_its_own():
     one = model.outcome(1)
     np.testing.assert_allclose(one.predict_proba(data.X)[:, 1], model.predict_proba(data.X)[:, 1])
     np.testing.assert_array_equal(one.predict(data.X), model.predict(data.X)[:, 1])
+
+
+@pytest.mark.parametrize("labels", [False, True])
+def test_every_outcome_has_its_interval_or_set(labels, tmp_path):
+    """Each covers its share of new samples, and is that of the model of the outcome alone."""
+    data = simulate.regression(600, p=4, d=2, mu=(3,), sigma2=(4,), seed=0, dtype=np.float64)
+    noise = np.random.default_rng(0).normal(size=600)
+    y = np.column_stack([data.y, 100 * (data.y / 2 + noise)])
+    y = (y > 0).astype(int) if labels else y
+    train, new = slice(0, 200), slice(200, 600)
+    kind = DiagAttClassifier if labels else DiagAttRegressor
+    model = kind(solver="likelihood", random_state=0).fit(data.X[train], y[train])
+    model.calibrate(data.X[train], y[train])
+    model.save(tmp_path / "m.safetensors")
+    again = kind.load(tmp_path / "m.safetensors")
+    if labels:
+        sets = again.predict_set(data.X[new], level=0.9)
+        held = np.array([[y in own for y, own in zip(*both)] for both in zip(y[new], sets)])
+        alone = model.outcome("y1").predict_set(data.X[new], level=0.9)
+        assert all(np.array_equal(one[1], own) for one, own in zip(sets, alone, strict=True))
+    else:
+        ends = again.predict_interval(data.X[new], level=0.9)
+        assert ends.shape == (400, 2, 2)
+        held = (ends[..., 0] <= y[new]) & (y[new] <= ends[..., 1])
+        alone = model.outcome("y1").predict_interval(data.X[new], level=0.9)
+        np.testing.assert_array_equal(ends[:, 1], alone)
+    # 4 standard errors of a share of 400, and of what 200 residuals leave open
+    assert (held.mean(axis=0) > 0.9 - 4 * (0.09 / 400 + 0.09 / 200) ** 0.5).all()

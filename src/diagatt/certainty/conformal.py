@@ -15,7 +15,8 @@ probable as the asked share of held-out samples of that class found it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -24,7 +25,7 @@ from torch import Tensor
 from diagatt.attention.blend import LEAST_PROBABILITY, Blend
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.rowterms import row_terms
-from diagatt.families import Family
+from diagatt.families import Family, Outcomes
 from diagatt.segments import segment_sum
 from diagatt.solvers.gradient.train import predictors
 from diagatt.solvers.out_of_fold import OutOfFold
@@ -55,6 +56,8 @@ class Conformity:
         Mean log density of held-out responses around their predicted means.
     ambiguity : array of shape (n,), optional
         Entropy of the attention in nats, where there are normalized residuals.
+    dispersions : array of shape (q,), optional
+        φ of several outcomes, whose `scores` and `classes` have shape (n, q).
     """
 
     scores: np.ndarray | None
@@ -62,36 +65,63 @@ class Conformity:
     dispersion: float | None
     log_score: float = math.nan
     ambiguity: np.ndarray | None = None
+    dispersions: np.ndarray | None = None
+
+    @classmethod
+    def joined(cls, each: Sequence[Conformity], units: Sequence[float], score: float) -> Conformity:
+        """Put those of several outcomes side by side; `units` multiply dispersions."""
+        scores = np.column_stack([one.scores for one in each if one.scores is not None])
+        known = [one.classes for one in each if one.classes is not None]
+        classes = np.column_stack(known) if known else None
+        pairs = zip(each, units, strict=True)
+        phi = np.array([float(one.dispersion or 0.0) * unit for one, unit in pairs])
+        return cls(scores, classes, 1.0, score, each[0].ambiguity, phi)
 
 
 def conformity_of(unseen: OutOfFold) -> Conformity:
-    """Return the scores of held-out samples, by models that have not seen them."""
+    """Return the scores of held-out samples, by models that have not seen them.
+
+    Of several outcomes, each has its own.
+    """
     samples, family = unseen.samples, unseen.samples.family
     one = torch.zeros(1, samples.n_outputs, dtype=torch.float64)
     mean = family.inverse_link(one).repeat(samples.n_samples, 1)
-    rows = torch.zeros(samples.n_samples, dtype=torch.float64)
-    ambiguity = torch.zeros_like(rows)
-    # Intervals around means are for responses that are one number each.
-    has_intervals = family.response_width == 1 and family.predicts_mixtures
+    rows = torch.zeros(samples.n_samples, family.n_outcomes, dtype=torch.float64)
+    ambiguity = torch.zeros_like(rows[:, 0])
+    # Intervals around means are for outcomes that are one number each.
+    has_intervals = family.response_width == family.n_outcomes and family.predicts_mixtures
     for place, part, predictor in unseen.parts():
         mean[place.cpu()] = family.inverse_link(predictors(predictor, part).double()).cpu()
         if has_intervals and not family.classifies:
-            rows[place.cpu()], ambiguity[place.cpu()] = row_spread(predictor, part)
+            for k in range(family.n_outcomes):
+                rows[place.cpu(), k], ambiguity[place.cpu()] = row_spread(predictor, part, k)
     y, w = samples.y.double().cpu(), samples.weights.double().cpu()
     score = _log_score(family, y, mean, w)
-    if family.classifies and family.response_width == 1:
+    if not has_intervals and not (family.classifies and family.response_width == 1):
+        return Conformity(None, None, None, score)
+    if not isinstance(family, Outcomes):
+        return replace(_conformity(family, y, mean, rows[:, 0], ambiguity), log_score=score)
+    units = torch.ones(family.n_outcomes) if family.units is None else family.units
+    columns = zip(y.T, mean.T, rows.T, strict=True)
+    each = [_conformity(family.each, y, m[:, None], own, ambiguity) for y, m, own in columns]
+    return Conformity.joined(each, (units.double() ** 2).tolist(), score)
+
+
+def _conformity(
+    family: Family, y: Tensor, mean: Tensor, rows: Tensor, ambiguity: Tensor
+) -> Conformity:
+    """Return the scores of one outcome y, (n,), given its means and their variance over rows."""
+    if family.classifies:
         codes = y.long()
         both = mean if mean.shape[1] > 1 else torch.cat([1 - mean, mean], dim=1)
         true = both[torch.arange(len(codes)), codes]
-        return Conformity(true.numpy(), codes.numpy(), 1.0, score)
-    if not has_intervals:
-        return Conformity(None, None, None, score)
+        return Conformity(true.numpy(), codes.numpy(), 1.0)
     unit = variance_function(family, mean[:, 0])
     squares = (y - mean[:, 0]).square() / unit
     total = float(squares.mean())
     phi = max(total - float((rows / unit).mean()), LEAST_SHARE * total, 1e-300)
     scores = (squares / (phi + rows / unit)).sqrt().numpy()
-    return Conformity(scores, None, phi, score, ambiguity.numpy())
+    return Conformity(scores, None, phi, ambiguity=ambiguity.numpy())
 
 
 def _log_score(family: Family, y: Tensor, mean: Tensor, weights: Tensor) -> float:
@@ -105,14 +135,16 @@ def _log_score(family: Family, y: Tensor, mean: Tensor, weights: Tensor) -> floa
     return float((share * family.log_density(y, z, phi)).sum())
 
 
-def row_spread(predictor: DiagonalAttention | Blend, part: Samples) -> tuple[Tensor, Tensor]:
+def row_spread(
+    predictor: DiagonalAttention | Blend, part: Samples, outcome: int = 0
+) -> tuple[Tensor, Tensor]:
     """Return the variance over rows of what each alone would predict, and their entropy, (n,)."""
     given = (part.values, part.offsets, part.covariates, part.offset, part.log_prior)
     terms = row_terms(predictor, *given)
     log_p, z, places = terms.assignments()
     if not part.family.has_identity_link:
         z = z.clamp(-FAR, FAR)
-    mean = part.family.inverse_link(z)[:, 0]
+    mean = part.family.inverse_link(z)[:, outcome]
     p = log_p.exp()
     moments = segment_sum(torch.stack([p * mean, p * mean**2], dim=1), places)  # (n, 2)
     variance = (moments[:, 1] - moments[:, 0] ** 2).clamp(min=0.0)

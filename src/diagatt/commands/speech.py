@@ -29,6 +29,9 @@ OPTIONS = (
     (r" Select the others: \S+\.$", ""),
 )
 
+# Numbers beside the rows of a sample.
+BESIDE = "time|start|stop|event|exposure|offset"
+
 
 def said(message: str, ids: Sequence[Any] | None = None) -> str:
     """Return a message with options for parameters and, if ids are given, ids for positions.
@@ -39,6 +42,8 @@ def said(message: str, ids: Sequence[Any] | None = None) -> str:
     'y exists: pass --overwrite to replace it.'
     >>> said("sample 1, row 3 contains NaN: drop it.", ["007", "012"])
     'sample 012, row 3 contains NaN: drop it.'
+    >>> said("time[1] = -3 is not positive.", ["007", "012"])
+    'the time -3 of sample 012 is not positive.'
     """
     for pattern, words in OPTIONS:
         message = re.sub(pattern, words, message)
@@ -50,6 +55,8 @@ def said(message: str, ids: Sequence[Any] | None = None) -> str:
         return found[0].replace(found[1], str(ids[place])) if place < len(ids) else found[0]
 
     message = re.sub(r"\by\[(\d+)\] = (\S+)", r"the response \2 of sample \1", message)
+    message = re.sub(rf"\b({BESIDE})\[(\d+)\] = ([^\s:]+)", r"the \1 \3 of sample \2", message)
+    message = re.sub(rf"\b({BESIDE})\[(\d+)\]", r"the \1 of sample \2", message)
     return re.sub(r"\bsample (\d+)\b", name, message)
 
 

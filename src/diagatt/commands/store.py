@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diagatt.commands import options, outputs
+from diagatt.commands.speech import about
 
 if TYPE_CHECKING:
     from diagatt.kinds import Inputs
@@ -68,7 +69,8 @@ def write(
         if transformer is None:
             given |= {"id": inputs.ids} if "sample" in columns.asked else {}
             given |= {"covariates": inputs.named_covariates}
-            store = RowStore.from_rows(out, inputs.X, inputs.named_y, **given)
+            with about(inputs.ids):
+                store = RowStore.from_rows(out, inputs.X, inputs.named_y, **given)
         else:
             store = _transformed(out, inputs, transformer, given)
     typer.echo(f"wrote {out}: {len(store)} samples in {_shards(store)}")

@@ -58,28 +58,33 @@ class Calibrated(DiagonalReading):
         "conformal_classes_": parameters.optional(attributes.whole()),
         "conformal_dispersion_": parameters.optional(attributes.number()),
         "conformal_ambiguity_": parameters.optional(attributes.floats()),
+        "conformal_dispersions_": parameters.optional(attributes.floats()),
         "log_score_": parameters.optional(attributes.number()),
         "labelled_rows_": parameters.optional(attributes.floats()),
     }
     existence_: dict[str, Any] | None = None
     row_temperature_: float | None = None
     row_thresholds_: np.ndarray | None = None  # (99, R)
-    conformal_scores_: np.ndarray | None = None  # (n,)
-    conformal_classes_: np.ndarray | None = None  # (n,)
+    conformal_scores_: np.ndarray | None = None  # (n,), of several outcomes (n, q)
+    conformal_classes_: np.ndarray | None = None  # (n,), of several outcomes (n, q)
     conformal_dispersion_: float | None = None
     conformal_ambiguity_: np.ndarray | None = None  # (n,)
+    conformal_dispersions_: np.ndarray | None = None  # (q,), of several outcomes
     log_score_: float | None = None
     labelled_rows_: np.ndarray | None = None  # (m, R, 3): true row's weight, best weight, a hit
 
     def _fitted_shapes(self) -> dict[str, tuple[int, ...]]:
         kept: tuple[Any, ...] = (self.labelled_rows_, self.conformal_scores_)
         labelled, scores = (np.shape(array) for array in kept)
+        several = getattr(self, "n_outputs_", 1)
+        each = scores[:1] or (0,) if several == 1 else (*(scores[:1] or (0,)), several)
         return {
             **super()._fitted_shapes(),
             "row_thresholds_": (len(LEVELS), self.n_heads_),
             "labelled_rows_": (*labelled[:1], self.n_heads_, 3),
-            "conformal_scores_": scores[:1] or (0,),
-            "conformal_classes_": scores[:1] or (0,),
+            "conformal_scores_": each,
+            "conformal_classes_": each,
+            "conformal_dispersions_": (several,),
             "conformal_ambiguity_": scores[:1] or (0,),
         }
 
@@ -208,7 +213,7 @@ class Calibrated(DiagonalReading):
         found = conformity_of(unseen)
         self.conformal_scores_, self.conformal_classes_ = found.scores, found.classes
         self.conformal_dispersion_, self.log_score_ = found.dispersion, found.log_score
-        self.conformal_ambiguity_ = found.ambiguity
+        self.conformal_ambiguity_, self.conformal_dispersions_ = found.ambiguity, found.dispersions
         kappa, offsets = self._held_out_weights(unseen)
         columns = [thresholds(column, offsets) for column in kappa.T]
         self.row_thresholds_ = np.stack(columns, axis=1)
@@ -235,9 +240,8 @@ class Calibrated(DiagonalReading):
         check_is_fitted(self)
         if self._fitted_family()[0].response_width > 1:
             raise ValueError(
-                "intervals and sets are for responses of one number or class, and this model has "
-                "several per sample: fit every outcome by itself, for example with scikit-learn's "
-                "MultiOutputRegressor, and ask its estimators_."
+                "intervals and sets are for responses of one number or class, and those of the "
+                f"{self.family!r} family have several."
             )
         if self.conformal_scores_ is None or self.conformal_dispersion_ is None:
             raise ValueError(_NO_FOLDS)

@@ -181,6 +181,8 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
     ) -> np.ndarray:
         """Return intervals that hold new responses with probability `level`, (n_samples, 2).
 
+        Of several outcomes, (n_samples, n_outputs, 2): each holds with this probability.
+
         They rest on residuals of samples that fits had not seen and that are about as ambiguous
         (the least, middle or most ambiguous third), and are wider where rows disagree
         (`diagatt.certainty.conformal`). The default has such fits; other solvers need `calibrate`.
@@ -203,6 +205,9 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
         True
         """
         check_share(level, "level")
+        if self.n_outputs_ > 1:
+            given = (X, level, covariates, offset, exposure)
+            return np.stack([one.predict_interval(*given) for one in self._each_outcome()], axis=1)
         conformity = self._conformity()
         rows, module, values, offsets = self._packed(X)
         Z = torch.as_tensor(self._covariates(covariates, len(rows))).to(values)
@@ -338,11 +343,12 @@ random_state, device, dtype, verbose, encoder
     @by_shard
     def predict_set(
         self, X: Any, level: float = 0.9, covariates: Any = None, offset: Any = None
-    ) -> list[np.ndarray]:
+    ) -> list[Any]:
         """Return sets of classes that hold the true one with probability `level`, class by class.
 
-        One array of classes per sample. The sets rest on probabilities of samples that fits had not
-        seen. The default has such fits; other solvers need `calibrate`.
+        One array of classes per sample; of several labels, a list of such arrays. The sets rest on
+        probabilities of samples that fits had not seen. The default has such fits; other solvers
+        need `calibrate`.
 
         Parameters
         ----------
@@ -360,6 +366,9 @@ random_state, device, dtype, verbose, encoder
         200
         """
         check_share(level, "level")
+        if self.n_outputs_ > 1:
+            each = [one.predict_set(X, level, covariates, offset) for one in self._each_outcome()]
+            return [list(sets) for sets in zip(*each, strict=True)]
         conformity = self._conformity()
         probabilities = self._probabilities(self._linear_predictor(X, covariates, offset))
         cuts = class_thresholds(conformity, level, len(self.classes_))

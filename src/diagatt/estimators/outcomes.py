@@ -41,6 +41,10 @@ class SeveralOutcomes(RowsEstimator):
     covariate_coef_: np.ndarray
     members_: Sequence[StoredMember]
     none_value_: np.ndarray | None
+    conformal_scores_: np.ndarray | None
+    conformal_classes_: np.ndarray | None
+    conformal_dispersion_: float | None
+    conformal_dispersions_: np.ndarray | None
 
     def _note_outcomes(self, y: Any, count: int) -> None:
         """Remember how many outcomes there are, and how a frame calls them."""
@@ -88,13 +92,24 @@ class SeveralOutcomes(RowsEstimator):
         one = copy(self)
         one._note_outcomes(None, 1)
         one.value_ = self.value_[:, k]  # (M·R, q, d) → (M·R, d)
-        one.intercept_, one.covariate_coef_ = self.intercept_[k], self.covariate_coef_[k]
+        one.intercept_ = np.asarray(self.intercept_[k])
+        one.covariate_coef_ = self.covariate_coef_[k]
         if self.value_se_ is not None:
             one.value_se_ = self.value_se_[k]
         if self.none_value_ is not None:
             one.none_value_ = self.none_value_[:, k]
+        if self.conformal_scores_ is not None and self.conformal_dispersions_ is not None:
+            one.conformal_scores_ = self.conformal_scores_[:, k]
+            one.conformal_dispersion_ = float(self.conformal_dispersions_[k])
+            if self.conformal_classes_ is not None:
+                one.conformal_classes_ = self.conformal_classes_[:, k]
+        one.conformal_dispersions_ = None
         one.members_ = [member.of_outcome(k) for member in self.members_]
         return one
+
+    def _each_outcome(self) -> list[Self]:
+        """Return the models of single outcomes."""
+        return [self.outcome(k) for k in range(self.n_outputs_)]
 
     def _outcome_place(self, which: int | str) -> int:
         names_known = [str(name) for name in self.outcomes_]

@@ -35,7 +35,7 @@ def offsets(
             role == "exposure" and columns.of_a_model and column not in table.names
         ):
             continue
-        found[role] = per_sample(_numbers(table, column), column)
+        found[role] = per_sample(_numbers(table, column, f"the {role}"), column)
     return found
 
 
@@ -56,7 +56,11 @@ def responses(
         return None
     from diagatt.lifetimes import make_times
 
-    found = {role: per_sample(_numbers(table, column), column) for role, column in named.items()}
+    words = {"time": "the times", "event": "the events", "start": "the times of entry"}
+    found = {
+        role: per_sample(_numbers(table, column, words[role]), column)
+        for role, column in named.items()
+    }
     event = found.get("event", np.ones(len(found["time"])))
     if not np.isin(event, (0, 1)).all():
         raise ValueError(
@@ -84,8 +88,8 @@ def _outcomes(table: Table, names: tuple[str, ...], per_sample: PerSample) -> np
     return table_of.astype(int) if table_of.dtype == bool else table_of
 
 
-def _numbers(table: Table, column: str) -> np.ndarray:
+def _numbers(table: Table, column: str, what: str) -> np.ndarray:
     table.values(column)  # refuses empty cells, by their line
-    numbers = table.numbers([column])
+    numbers = table.numbers([column], what)
     assert numbers is not None
     return numbers[:, 0]

@@ -87,8 +87,8 @@ class Table:
         """Return the groups of the lines, (n,) of str; None if they are not named or not there."""
         return None if name is None or name not in self.names else np.array(self.strings(name))
 
-    def numbers(self, names: Sequence[str]) -> np.ndarray | None:
-        """Return covariates, (n, q); None without names."""
+    def numbers(self, names: Sequence[str], what: str = "covariate") -> np.ndarray | None:
+        """Return columns of numbers, (n, q); None without names. Errors call them `what`."""
         found = []
         for name in names:
             column = self.column(name)
@@ -96,7 +96,7 @@ class Table:
                 found.append(np.asarray(column.to_pylist(), dtype=np.float64))
             except (TypeError, ValueError) as error:
                 raise ValueError(
-                    f"{self.name}: covariate {name!r} must hold numbers ({error})."
+                    f"{self.name}: {what} {name!r} must hold numbers ({error})."
                 ) from error
         return np.column_stack(found) if found else None
 

@@ -74,8 +74,8 @@ def checked_responses(
         if are_times(names):
             read_times(dict(zip(names, found, strict=True)), count)
     except InputError as error:
-        where = f"sample {first}" if count == 1 else f"samples from {first} on"
-        raise StoreError(f"{where}: {error}") from None
+        where = f"sample {first}: " if count == 1 else f"samples from {first} on: " if first else ""
+        raise StoreError(f"{where}{error}") from None
     return np.column_stack(found), names
 
 
