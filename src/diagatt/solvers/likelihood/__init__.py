@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.parameters import Rule, at_least, boolean, count, one_of, optional, share
@@ -112,6 +113,11 @@ class Likelihood(Solver):
             )
         return refuse_none(self.none, problem, model)
 
+    def integrates(self, problem: Problem, model: Model) -> bool:
+        """Return True for one head and one predictor, where rows do not depend on a context."""
+        alone = model.n_heads == 1 and problem.n_outputs == 1
+        return alone and not model.score_form.has_context and not problem.has_one_row_samples_only
+
     def fit(
         self,
         problem: Problem,
@@ -163,6 +169,7 @@ class Likelihood(Solver):
             report=report,
             state=fit.model,
             prevalence=fit.model.prevalence,
+            row_gaussians=_gaussians(fit.model) if self.integrates(problem, model) else None,
         )
 
     def errors(self, fitted: Fitted, samples: Samples, model: Model) -> Errors:
@@ -172,13 +179,19 @@ class Likelihood(Solver):
         distributions of rows are taken as known.
         """
         found = Errors(None, "")
-        if self.covariance == "full" and not model.score_form.has_context:
+        complete = samples.missing is None
+        if self.covariance == "full" and complete and not model.score_form.has_context:
             given = (model.score_form, model.is_distinct, model.ridge)
             found = latent_errors(fitted.state, samples, *given)
         if found.covariance is None and fitted.value_covariance is not None:
             reason = f" ({found.note})" if found.note else ""
             return Errors(fitted.value_covariance, OBSERVED + reason)
         return found if found.note else Errors(None, "no standard errors: several outputs.")
+
+
+def _gaussians(latent: LatentRows) -> tuple[Tensor, Tensor]:
+    """Return means (2, d) and covariances (2, d, d) of background and active rows."""
+    return latent.rows.A.sum(dim=2), latent.rows.C  # without a constant, means are 0
 
 
 @torch.no_grad()
