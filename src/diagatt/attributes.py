@@ -43,6 +43,9 @@ OPTIONAL = frozenset(
         "none_score_",
         "none_value_",
         "prevalence_",
+        "row_means_",
+        "row_covariances_",
+        "missing_",
     }
 )
 

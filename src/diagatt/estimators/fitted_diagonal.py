@@ -21,7 +21,7 @@ from diagatt.attention.mixture import READOUTS
 from diagatt.encoders import RowEncoder, fit_encoder
 from diagatt.encoders.parameters import from_json as encoder_from_json
 from diagatt.encoders.parameters import to_json as encoder_to_json
-from diagatt.estimators.base import RowsEstimator
+from diagatt.estimators.incomplete import TakesIncompleteRows
 from diagatt.estimators.members import StoredMember, blend_of
 from diagatt.modelfile import ModelFileError
 from diagatt.persistence import from_document, refusal, to_document
@@ -31,7 +31,7 @@ from diagatt.solvers.checkpoint import with_prefix
 from diagatt.stores import RowStore
 
 
-class FittedDiagonal(RowsEstimator):
+class FittedDiagonal(TakesIncompleteRows):
     """What a fit of diagonalized attention consists of: attributes, encoder, module and file."""
 
     fitted_rules: ClassVar[attributes.Rules] = {

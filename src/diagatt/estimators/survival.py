@@ -42,7 +42,7 @@ class DiagAttSurvival(ReadsTimes, _DiagAtt):
         How Cox's partial likelihood counts events at one time. Where rows are latent (mixture and
         likelihood solvers, contests), ties are Breslow's.
     n_heads, solver, score_form, coupling, ridge, selection, warm_start, checkpoint, \
-random_state, device, dtype, verbose
+random_state, device, verbose, missing
         As in `DiagAttRegressor`.
 
     Attributes
@@ -85,8 +85,8 @@ random_state, device, dtype, verbose
         checkpoint: Any = None,
         random_state: Any = None,
         device: str = "cpu",
-        dtype: str | None = None,
         verbose: bool = False,
+        missing: str = "refuse",
     ) -> None:
         super().__init__(
             n_heads,
@@ -100,8 +100,8 @@ random_state, device, dtype, verbose
             checkpoint=checkpoint,
             random_state=random_state,
             device=device,
-            dtype=dtype,
             verbose=verbose,
+            missing=missing,
         )
         self.ties = ties
 

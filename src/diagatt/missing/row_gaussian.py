@@ -37,8 +37,8 @@ def inverted(covariance: Tensor) -> Tensor:
 def fit_row_gaussian(values: np.ndarray) -> RowGaussian:
     r"""Fit a Gaussian to rows with missing entries (NaN) by EM.
 
-    The E-step takes the expectation of :math:`x` and :math:`xx^⊤` given what is observed, the M-step
-    their means. As many rows as there are features are added that have the variances of the
+    The E-step takes the expectation of :math:`x` and :math:`xx^⊤` given what is observed, the
+    M-step their means. As many rows as there are features are added that have the variances of the
     features and no correlation, so that few rows have an invertible covariance, too.
 
     Parameters

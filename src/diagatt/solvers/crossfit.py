@@ -72,8 +72,12 @@ def cross_fit(solver: Solver, problem: Problem, model: Model, seed: int) -> OutO
     back = torch.cat(place).argsort()
     if samples.missing is not None:  # each row as the fit sees it that has not seen the sample
         seen = Samples.joined(parts)
-        given = {"values": seen.values, "log_prior": seen.log_prior, "missing": None}
-        samples = replace(samples.take(torch.cat(place)), **given).take(back)
+        samples = replace(
+            samples.take(torch.cat(place)),
+            values=seen.values,
+            log_prior=seen.log_prior,
+            missing=None,
+        ).take(back)
     eta, beside = torch.cat(attending)[back], torch.cat(pooled)[back]
     test = existence_test(samples, folds, eta, beside)
     return OutOfFold(samples, folds, found, test)

@@ -132,6 +132,9 @@ class Likelihood(Solver):
 
         With `start`, or a checkpoint that was written before, nothing is built anew.
         """
+        here = problem.in_memory
+        if here is not None and here.missing is not None and not self.integrates(problem, model):
+            problem = replace(here, missing=None)
         settings = EMSettings(
             *(self.covariance, self.rank, self.shrinkage, model.ridge, self.tolerance, verbose),
             none=self.none,

@@ -6,11 +6,11 @@ entries are Gaussian given the observed ones, and so is what it contributes to t
 
 .. math:: \int p(y \mid z)\, N(z; m, s²)\, dz,
 
-an integral over one number, which Gauss–Hermite nodes around its peak give: exactly for the gaussian
-family, whose response has the variance φ + s², and closely for others. Each node is a row
-:math:`\hat x + c\,(z - m)`, :math:`c = K_{mm}^{-1} v_m / s²`, of the ordinary E-step; what is left of
-the row's covariance, :math:`K_{mm}^{-1} - s² c c^⊤`, has nothing to do with z and is added to second
-moments.
+an integral over one number, which Gauss–Hermite nodes around its peak give: exactly for the
+gaussian family, whose response has the variance φ + s², and closely for others. Each node is a row
+:math:`\hat x + c\,(z - m)`, :math:`c = K_{mm}^{-1} v_m / s²`, of the ordinary E-step; what is left
+of the row's covariance, :math:`K_{mm}^{-1} - s² c c^⊤`, has nothing to do with z and is added to
+second moments.
 """
 
 from __future__ import annotations
