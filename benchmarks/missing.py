@@ -46,10 +46,9 @@ def known(test, X: RaggedRows) -> np.ndarray:
     """Return the Bayes predictions of incomplete samples, with all parameters known."""
     from diagatt.segments import segment_softmax, segment_sum
 
-    p, d = test.parameters, X.n_features
-    C = np.eye(d) if p.covariance is None else p.covariance
-    means = np.stack([np.zeros(d), np.full(d, p.mu[0]) if np.ndim(p.mu[0]) == 0 else p.mu[0]])
-    covariances = np.stack([C, p.sigma2[0] * C])
+    p = test.parameters
+    means = np.stack([p.center, p.mu[0] * p.center])
+    covariances = np.stack([p.covariance, p.sigma2[0] * p.covariance])
     rows = completed(X, means, covariances)
     x, offsets = rows.to_torch(dtype=torch.float64)
     K = np.linalg.inv(covariances)

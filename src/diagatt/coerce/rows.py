@@ -298,7 +298,7 @@ def unmasked(X: Any) -> Any:
     if not isinstance(X, np.ma.MaskedArray):
         return X
     kind = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
-    return X.astype(kind).filled(np.nan)
+    return np.ma.filled(X.astype(kind), np.nan)
 
 
 def refuse_nonfinite(

@@ -168,8 +168,8 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
                 )
         missing = getattr(rows, "missing", None)  # of `CompletedRows`
         missing = None if missing is None else torch.as_tensor(missing, device=values.device)
-        given = {"log_prior": prior, "missing": missing}
-        return Samples(family, values, offsets, response, w, Z, n_outputs, **given)
+        beside = {"log_prior": prior, "missing": missing}
+        return Samples(family, values, offsets, response, w, Z, n_outputs, **beside)
 
     def _validate_rows(self, X: Any, *, reset: bool) -> RaggedRows:
         """Pack and check the samples; `reset` in fit, comparison with the fit otherwise."""

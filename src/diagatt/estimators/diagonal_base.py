@@ -235,8 +235,8 @@ class _DiagAtt(TakesCovariates, Calibrated):
         known = {"groups": groups, "offset": offset, "exposure": exposure}
         if not isinstance(X, RowStore):
             self._check_row_labels(row_labels)
-            given = (X, y, sample_weight, covariates)
-            problem = super()._problem(*given, **known, row_labels=row_labels)
+            samples = (X, y, sample_weight, covariates)
+            problem = super()._problem(*samples, **known, row_labels=row_labels)
             return self._with_missing(problem)
         if self.missing != "refuse":
             raise ValueError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,7 +31,9 @@ class TakesIncompleteRows(RowsEstimator):
 
     fitted_rules: ClassVar[attributes.Rules] = {
         "row_means_": parameters.optional(attributes.floats("float64")),
-        "row_covariances_": parameters.optional(attributes.floats("float64")),
+        "row_covariances_": parameters.optional(
+            parameters.Rule("an array of covariance matrices", lambda C: _are_covariances(C))
+        ),
         "missing_": parameters.optional(attributes.counts("entries", "rows")),
     }
     row_means_: np.ndarray | None = None  # (k, d), k = 1 or 2
@@ -39,8 +41,8 @@ class TakesIncompleteRows(RowsEstimator):
     missing_: dict[str, int] | None = None
 
     def _fitted_shapes(self) -> dict[str, tuple[int, ...]]:
-        k, d = np.shape(self.row_means_)[:1], self.n_features_in_
-        shapes = {"row_means_": (*k, d), "row_covariances_": (*k, d, d)}
+        k, d = 2 if np.shape(self.row_means_)[:1] == (2,) else 1, self.n_features_in_  # type: ignore[arg-type]
+        shapes = {"row_means_": (k, d), "row_covariances_": (k, d, d)}
         return {**super()._fitted_shapes(), **shapes}
 
     @property
@@ -96,3 +98,14 @@ class TakesIncompleteRows(RowsEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self._marginalizes
         return tags
+
+
+def _are_covariances(value: Any) -> bool:
+    """Return whether these are symmetric matrices that can be inverted."""
+    if not attributes.floats("float64").accepts(value) or np.ndim(value) != 3:
+        return False
+    try:
+        np.linalg.cholesky(value)
+    except np.linalg.LinAlgError:
+        return False
+    return bool(np.allclose(value, value.swapaxes(1, 2)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from diagatt.certainty import NoRowOfInterestWarning
 from diagatt.kinds import Inputs
 from diagatt.metrics import COSTS, NAMES, class_scores, concordance, number_scores
+from diagatt.missing import completed, fit_row_gaussian
 from diagatt.resampling import paired_interval
 from diagatt.survival_metrics import survival_scores
 from diagatt.validation.baselines import Part, Task, baselines_of
@@ -156,12 +157,21 @@ def cross_validate(
         advance(f"fold {k + 1}: {OURS}")
         rows = model.rows if hasattr(model, "rows") else (lambda X: X)
         parts = [Part(rows(part.X), part.covariates, part.y) for part in (train, test)]
+        if any(np.isnan(part.rows.values).any() for part in parts if not part.rows.is_sparse):
+            parts = _imputed(*parts)
         for name, baseline in others.items():
             predictions[name][tested] = baseline(*parts, task, seed)  # type: ignore[call-arg, arg-type]
             advance(f"fold {k + 1}: {name}")
     assert inputs.y is not None
     y = inputs.y if task.classes is None else np.searchsorted(task.classes, inputs.y)
     return Validation(task, y, fold, predictions, found_rows)
+
+
+def _imputed(train: Part, test: Part) -> list[Part]:
+    """Return samples whose missing entries a Gaussian of the training rows imputes."""
+    found = fit_row_gaussian(train.rows.values)
+    given = found.mean.numpy()[None], found.covariance.numpy()[None]
+    return [replace(part, rows=completed(part.rows, *given)) for part in (train, test)]
 
 
 def _time_scores(y: np.ndarray, risk: np.ndarray) -> dict[str, float]:

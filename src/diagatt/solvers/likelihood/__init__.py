@@ -155,6 +155,7 @@ class Likelihood(Solver):
         if latent is None:
             generator = np.random.default_rng(seed)
             trial = problem.sample(trial_size(problem.n_features), generator)
+            trial = replace(trial, missing=None)  # imputed entries are good enough to start from
             setting = (form, model.is_distinct, settings, model.n_heads, generator)
             latent, report = best_start(trial, *setting)
         tensors = latent.tensors()
