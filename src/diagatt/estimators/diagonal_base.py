@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from diagatt import parameters
 from diagatt.attention.coupling import COUPLINGS
 from diagatt.certainty.rows import LEAST_UNEVENNESS, warn_of_no_row
+from diagatt.encoders import is_trained
 from diagatt.estimators.calibrated import Calibrated
 from diagatt.estimators.fitted_diagonal import check_lengths
 from diagatt.estimators.incomplete import MISSING
@@ -22,6 +23,7 @@ from diagatt.estimators.presets import get_preset
 from diagatt.estimators.routing import TakesCovariates
 from diagatt.estimators.sources import from_sources
 from diagatt.estimators.stored import check_given, counted_samples, is_small
+from diagatt.estimators.trained_encoder import encode_problem, trained_encoder
 from diagatt.families import Family
 from diagatt.parameters import Rule
 from diagatt.persistence import to_json
@@ -77,8 +79,10 @@ class _DiagAtt(TakesCovariates, Calibrated):
         "verbose": parameters.boolean(),
         "encoder": parameters.optional(
             Rule(
-                "a transformer with fit and transform",
-                lambda value: hasattr(value, "fit") and hasattr(value, "transform"),
+                "a transformer with fit and transform, an MLP or a torch module",
+                lambda value: (
+                    is_trained(value) or (hasattr(value, "fit") and hasattr(value, "transform"))
+                ),
             )
         ),
     }
@@ -256,7 +260,7 @@ class _DiagAtt(TakesCovariates, Calibrated):
         kind = torch.float32 if X.dtype == np.float32 else torch.float64
         device = torch.device(self.device)
         problem = StoredProblem(X, family, encode, n_outputs, kind, device)
-        if self.encoder is not None:
+        if self.encoder is not None and not is_trained(self.encoder):
             problem = self._with_encoder(problem)
         return counted_samples(problem)
 
@@ -278,12 +282,28 @@ class _DiagAtt(TakesCovariates, Calibrated):
         chosen = problem.sample(ENCODED_SAMPLES, np.random.default_rng(0))
         self._fit_encoder(chosen.values.cpu().numpy())
         encoder: Any = self.encoder_
+        return encode_problem(problem, encoder)  # type: ignore[return-value]
 
-        def change(part: Samples) -> Samples:
-            values = torch.from_numpy(encoder(part.values.cpu().numpy()))
-            return replace(part, values=values.to(part.values))
-
-        return problem.changed(change)
+    def _with_trained_encoder(
+        self, problem: Problem, solver: Solver, model: Model, seed: int
+    ) -> tuple[Problem, Fitted | None]:
+        """Return the problem behind an encoder that is trained with the model, and the model."""
+        if not is_trained(self.encoder):
+            return problem, None
+        if self.warm_start and self.encoder_ is not None:
+            return encode_problem(problem, self.encoder_), None
+        if problem.family.couples_samples:
+            raise ValueError(
+                "an encoder is trained with the model in batches, and the partial likelihood of "
+                "'cox' is one of all samples together: choose another family or encoder."
+            )
+        if self.n_heads != int(np.max(parameters.values_to_try(self.n_heads, (0,)))):
+            raise ValueError("an encoder is trained for one count of heads: set n_heads to it.")
+        some = problem.sample(problem.most_in_memory, np.random.default_rng(seed))
+        given = (some, replace(model, n_heads=self.n_heads), seed, self.verbose)
+        self.encoder_, begun = trained_encoder(self.encoder, solver, *given)
+        self.n_encoded_ = begun.module.n_features
+        return encode_problem(problem, self.encoder_), begun
 
     def _check_row_labels(self, row_labels: Any) -> None:
         """Refuse labels where they cannot be used."""
@@ -350,7 +370,8 @@ class _DiagAtt(TakesCovariates, Calibrated):
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         solver, problem = get_solver(self.solver), with_started_family(problem)
         model = Model(1, get_score_form(self.score_form), self.coupling, self.ridge)
-        start, checkpoint = self._warm_start(problem), Checkpoint.of(self.checkpoint)
+        problem, begun = self._with_trained_encoder(problem, solver, model, seed)
+        start, checkpoint = self._warm_start(problem) or begun, Checkpoint.of(self.checkpoint)
         if not problem.has_one_row_samples_only:
             for R in heads_to_try(self.n_heads, model, problem):
                 reason = solver.refuse(problem, replace(model, n_heads=R))
@@ -366,7 +387,8 @@ class _DiagAtt(TakesCovariates, Calibrated):
                     kept["checkpoint"] = checkpoint
                 return solver.fit(samples, model, **kept)
 
-            goes_on = is_last and start is not None and self.n_heads_ == model.n_heads
+            goes_on = is_last and start is not None
+            goes_on = goes_on and (begun is not None or self.n_heads_ == model.n_heads)
             return fit_with_shape(once, part, model, solver, start if goes_on else None)
 
         fitted, n_heads, criteria = fit_heads(

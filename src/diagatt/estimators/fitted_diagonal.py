@@ -18,7 +18,7 @@ from diagatt.attention.blend import Blend
 from diagatt.attention.coupling import COUPLINGS, least_rows
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.mixture import READOUTS
-from diagatt.encoders import RowEncoder, fit_encoder
+from diagatt.encoders import RowEncoder, fit_encoder, is_trained
 from diagatt.encoders.parameters import from_json as encoder_from_json
 from diagatt.encoders.parameters import to_json as encoder_to_json
 from diagatt.estimators.incomplete import TakesIncompleteRows
@@ -87,6 +87,12 @@ class FittedDiagonal(TakesIncompleteRows):
         return rows
 
     def _encoded(self, rows: RaggedRows, *, reset: bool) -> RaggedRows:
+        if reset and is_trained(self.encoder):
+            if rows.is_sparse:
+                raise ValueError(
+                    "an encoder that is trained with the model takes dense rows: pass X.to_dense()."
+                )
+            return rows  # responses are needed
         if reset:
             self._fit_encoder(rows.values)
         return rows if self.encoder_ is None else rows.with_values(self.encoder_(rows.values))

@@ -204,6 +204,13 @@ class Solver(BaseEstimator):
         """Return whether the fit depends on the shape of the family."""
         return True
 
+    def joint(self, problem: Problem, model: Model, seed: int) -> Any:
+        """Return what is trained with an encoder (`gradient.joint.Joint`)."""
+        raise ValueError(
+            f"an MLP or a torch module as encoder is trained with the model, which the {self.name} "
+            "solver cannot do: set solver='gradient' or solver='mixture'."
+        )
+
     def integrates(self, problem: Problem, model: Model) -> bool:
         """Return whether missing entries are integrated out; otherwise they must be imputed."""
         return False
