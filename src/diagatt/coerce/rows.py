@@ -15,6 +15,7 @@ from diagatt.arrays import (
     as_numpy,
     float_array,
     float_matrix,
+    from_arrow_sparse,
     is_sparse,
     plain_array,
     refuse_missing,
@@ -61,6 +62,7 @@ def samples(X: Any) -> Packed:
     >>> samples([np.zeros((2, 3)), np.ones((1, 3))])[1]
     array([0, 2, 3])
     """
+    X = from_arrow_sparse(X)
     if _is_arrow_column(X):
         return pack_arrow(X)
     if getattr(X, "is_nested", False):
@@ -121,6 +123,7 @@ def stacked(parts: Sequence[Any]) -> Any:
 
 
 def _matrix(sample: Any, i: int) -> Any:
+    sample = from_arrow_sparse(sample)
     if is_sparse(sample):
         return sparse_matrix(sample, f"sample {i}")
     return float_matrix(sample, f"sample {i}", _row_of(i))

@@ -6,6 +6,6 @@ encoder of their own, `Principal`. An `MLP` or a torch module is trained with th
 
 from diagatt.encoders.principal import Principal
 from diagatt.encoders.row_encoder import RowEncoder, fit_encoder
-from diagatt.encoders.trained import MLP, is_trained
+from diagatt.encoders.trained import MLP
 
-__all__ = ["MLP", "Principal", "RowEncoder", "fit_encoder", "is_trained"]
+__all__ = ["MLP", "Principal", "RowEncoder", "fit_encoder"]

@@ -29,7 +29,7 @@ from diagatt.certainty.rowsets import (
     thresholds,
 )
 from diagatt.certainty.temperature import WORST_TEMPERATURE, row_temperature
-from diagatt.encoders import is_trained
+from diagatt.encoders.trained import is_trained
 from diagatt.estimators.diagonal_reading import DiagonalReading
 from diagatt.estimators.stored import by_shard
 from diagatt.ragged import RaggedRows

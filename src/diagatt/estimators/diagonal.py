@@ -70,10 +70,12 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
         Torch device.
     verbose : bool
         Show progress bars.
-    encoder : transformer of scikit-learn, optional
+    encoder : transformer of scikit-learn, MLP or torch module, optional
         Fitted to all rows before the model, which sees encoded rows: ``StandardScaler()``,
         ``PCA(20)``, ``Nystroem(n_components=100)`` or a pipeline of these. It is saved with the
-        model, as arrays. Sparse rows have one in any case, `diagatt.encoders.Principal`.
+        model, as arrays. Sparse rows have one in any case, `diagatt.encoders.Principal`. An
+        `diagatt.encoders.MLP` or a torch module is trained with the model (gradient and mixture
+        solver).
     missing : {"refuse", "marginalize"}
         What is done about entries of rows that are NaN or masked. "marginalize" integrates them
         out in the likelihood solver (one head, one predictor, scores without context, no encoder);

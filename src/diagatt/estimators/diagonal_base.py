@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from diagatt import parameters
 from diagatt.attention.coupling import COUPLINGS
 from diagatt.certainty.rows import LEAST_UNEVENNESS, warn_of_no_row
-from diagatt.encoders import is_trained
+from diagatt.encoders.trained import is_trained
 from diagatt.estimators.calibrated import Calibrated
 from diagatt.estimators.fitted_diagonal import check_lengths
 from diagatt.estimators.incomplete import MISSING

@@ -18,9 +18,10 @@ from diagatt.attention.blend import Blend
 from diagatt.attention.coupling import COUPLINGS, least_rows
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.mixture import READOUTS
-from diagatt.encoders import RowEncoder, fit_encoder, is_trained
+from diagatt.encoders import RowEncoder, fit_encoder
 from diagatt.encoders.parameters import from_json as encoder_from_json
 from diagatt.encoders.parameters import to_json as encoder_to_json
+from diagatt.encoders.trained import is_trained
 from diagatt.estimators.incomplete import TakesIncompleteRows
 from diagatt.estimators.members import StoredMember, blend_of
 from diagatt.modelfile import ModelFileError
