@@ -18,8 +18,7 @@ from diagatt.parameters import Rule, at_least, count, one_of, positive, share
 __all__ = ["MLP", "is_trained", "like", "row_encoder_of", "settings_of"]
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "gelu": nn.GELU}
-STEP_AFTER: dict[type[nn.Module] | None, type[Dense]] = {
-    None: Dense,
+STEP_AFTER: dict[type | None, type[Dense]] = {
     nn.ReLU: Relu,
     nn.Tanh: Tanh,
     nn.GELU: Gelu,

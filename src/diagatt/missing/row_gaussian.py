@@ -14,6 +14,7 @@ __all__ = ["RowGaussian", "fit_row_gaussian", "inverted"]
 
 MAX_ITERATIONS, TOLERANCE = 100, 1e-5  # EM, and the change in standard deviations that ends it
 BLOCK = 16384  # rows that are completed in one go
+MOST_ROWS = 50_000  # that a Gaussian is fitted to: more say nothing new
 LEAST_VARIANCE = 1e-12  # of a feature, relative to its mean square
 
 
@@ -44,7 +45,8 @@ def fit_row_gaussian(values: np.ndarray) -> RowGaussian:
     Parameters
     ----------
     values : array of shape (N, d)
-        Every feature is observed in some row.
+        Every feature is observed in some row. Of more rows than 50,000, or than ten times the
+        count of features if that is larger, so many are drawn.
 
     Examples
     --------
@@ -55,6 +57,10 @@ def fit_row_gaussian(values: np.ndarray) -> RowGaussian:
     tensor([[1., 1.],
             [1., 1.]], dtype=torch.float64)
     """
+    most = max(MOST_ROWS, 10 * values.shape[1])
+    if len(values) > most:
+        some = values[np.sort(np.random.default_rng(0).choice(len(values), most, replace=False))]
+        values = values if np.isnan(some).all(axis=0).any() else some
     blocks = [
         torch.from_numpy(values[start : start + BLOCK].astype(np.float64))
         for start in range(0, len(values), BLOCK)
