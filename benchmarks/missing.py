@@ -7,7 +7,7 @@ complete ones and ones with 20 % of their entries missing.
 
 The goal is about complete new samples: "at most 1.05 times the error of complete data" asks what
 missing entries of the training samples cost. Where entries of new samples are missing, the response
-depends on what nobody knows, and the last column shows the error that remains if all parameters are
+depends on what nobody knows, and "known parameters" is the error that remains if all of them are
 known; "at most that of mean imputation" is asked of both kinds of new samples.
 """
 
