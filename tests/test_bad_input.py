@@ -271,7 +271,7 @@ def test_new_samples_shorter_than_the_heads_of_distinct_rows(method):
         ("coupling", "loose", "coupling must be 'independent' or 'distinct', got 'loose'"),
         ("parameterization", "sparse", "parameterization must be 'full', .*, got 'sparse'"),
         ("init", "warm", "init must be 'pooled' or 'zero', got 'warm'"),
-        ("dtype", "float16", "dtype must be None, 'float32' or 'float64', got 'float16'"),
+        ("missing", "impute", "missing must be 'refuse' or 'marginalize', got 'impute'"),
         ("temperature", 0.0, "temperature must be a positive number, got 0.0"),
         ("temperature", -1.0, "temperature must be a positive number, got -1.0"),
         ("learning_rate", 0.0, "learning_rate must be a positive number"),

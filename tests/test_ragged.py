@@ -11,6 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import random_array
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
 from sklearn.model_selection import (
     GridSearchCV,
@@ -566,3 +567,16 @@ LISTS = pa.list_(pa.list_(pa.float32()))
 def test_bad_arrow_columns(column, error, message):
     with pytest.raises(error, match=message):
         RaggedRows.from_arrow(column)
+
+
+def test_sparse_matrices_of_arrow_are_those_of_scipy():
+    parts = [random_array((3, 7), density=0.4, rng=k, format="csr") for k in range(3)]
+    expected = RaggedRows.from_samples(parts)
+    arrow = [pa.SparseCSRMatrix.from_scipy(part) for part in parts]
+    assert RaggedRows.coerce(arrow) == expected
+    whole = pa.SparseCSRMatrix.from_scipy(expected.values)
+    found = RaggedRows(whole, expected.offsets)
+    assert found.is_sparse
+    assert found == expected
+    with pytest.raises(ValueError, match="X is sparse"):
+        RaggedRows.coerce(whole)  # which rows belong together is not said

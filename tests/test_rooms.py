@@ -17,7 +17,7 @@ FLOORS = [
     {"coerce", "attributes"},
     {"ragged", "lifetimes"},
     {"segments", "localization", "selection", "covariates"},
-    {"scores", "families", "persistence", "stores", "rowmaps", "encoders"},
+    {"scores", "families", "persistence", "stores", "rowmaps", "encoders", "missing"},
     {"metrics", "kaplan_meier", "attention", "simulate"},
     {"survival_metrics"},
     {"solvers"},

@@ -63,6 +63,12 @@ def is_sparse(values: Any) -> bool:
     return hasattr(values, "toarray") and hasattr(values, "tocsr")
 
 
+def from_arrow_sparse(values: Any) -> Any:
+    """Return a sparse matrix of Arrow as one of scipy, which shares its memory; others as is."""
+    is_arrow = type(values).__module__.split(".")[0] == "pyarrow"
+    return values.to_scipy() if is_arrow and hasattr(values, "to_scipy") else values
+
+
 def sparse_matrix(values: Any, what: str) -> Any:
     """Return a CSR array of floats with sorted indices; float32 is kept, the rest is float64.
 

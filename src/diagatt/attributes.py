@@ -36,6 +36,7 @@ OPTIONAL = frozenset(
         "conformal_scores_",
         "conformal_classes_",
         "conformal_dispersion_",
+        "conformal_dispersions_",
         "conformal_ambiguity_",
         "labelled_rows_",
         "n_outputs_",
@@ -43,6 +44,9 @@ OPTIONAL = frozenset(
         "none_score_",
         "none_value_",
         "prevalence_",
+        "row_means_",
+        "row_covariances_",
+        "missing_",
     }
 )
 

@@ -174,7 +174,9 @@ def build(kind: Any, document: Mapping[str, Any], *, without: tuple[str, ...] = 
     """
     expected = set(kind._get_param_names()) - set(without)
     later = getattr(kind, "later_parameters", {})  # which older files lack
-    document = {**{name: later[name] for name in expected & set(later)}, **document}
+    former = getattr(kind, "former_parameters", ())  # which older files have
+    kept = {name: value for name, value in document.items() if name not in former}
+    document = {**{name: later[name] for name in expected & set(later)}, **kept}
     for name in sorted(expected ^ set(document)):
         problem = "is missing" if name in expected else f"is none of {kind.__name__}"
         raise ValueError(f"the parameter {shown(name)} {problem}")

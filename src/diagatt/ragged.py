@@ -14,7 +14,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from diagatt.arrays import InputError, float_matrix, is_sparse, sparse_matrix
+from diagatt.arrays import (
+    InputError,
+    float_matrix,
+    from_arrow_sparse,
+    is_sparse,
+    sparse_matrix,
+)
 from diagatt.coerce import (
     offsets_from,
     pack_arrow,
@@ -38,7 +44,7 @@ class RaggedRows(Sequence):
 
     Parameters
     ----------
-    values : array or scipy sparse matrix of shape (n_rows, n_features)
+    values : array or sparse matrix of scipy or Arrow, of shape (n_rows, n_features)
         The rows of all samples, one sample after the other. float32 and float64 are kept, other
         real types become float64. A C-contiguous array is not copied. A sparse matrix stays one, in
         CSR form.
@@ -111,6 +117,7 @@ class RaggedRows(Sequence):
         if cuts.ndim != 1 or len(cuts) < 1 or cuts.dtype.kind not in "iu":
             raise ValueError("offsets must be a 1-D integer array of length n_samples + 1.")
         cuts = np.ascontiguousarray(cuts, dtype=np.int64)
+        values = from_arrow_sparse(values)
         if is_sparse(values):
             packed = sparse_matrix(values, "values")
         else:

@@ -30,7 +30,7 @@ def test_a_class_weight_is_a_sample_weight(data, given):
 
 def test_one_row_samples_agree_with_scikit_learn(data):
     x, y = data.X.values[:120], (data.X.values[:120, 0] > 1).astype(int)
-    ours = DiagAttClassifier(dtype="float64").fit(x, y, class_weight="balanced")
+    ours = DiagAttClassifier().fit(x, y, class_weight="balanced")
     theirs = LogisticRegression(class_weight="balanced", tol=1e-12, max_iter=1000).fit(x, y)
     np.testing.assert_allclose(ours.predict_proba(x), theirs.predict_proba(x), atol=1e-6)
 

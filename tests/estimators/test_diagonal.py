@@ -245,10 +245,9 @@ def test_the_type_of_rows_is_kept(dtype, solver):
     np.testing.assert_allclose(model.predict(X), exact.predict(X), atol=0.02)
 
 
-def test_the_asked_type_wins():
-    X, y, _ = marked_rows(dtype=np.float64)
-    assert regressor(dtype="float32").fit(X, y).value_.dtype == np.float32
-    assert regressor(dtype="float64").fit(X.astype(np.float32), y).value_.dtype == np.float64
+def test_the_former_parameter_dtype_is_told_where_it_went():
+    with pytest.raises(TypeError, match=r"dtype is that of the samples, .*astype\("):
+        DiagAttRegressor(dtype="float32")
 
 
 # ---------------------------------------------------------------------- methods

@@ -153,7 +153,6 @@ OF_ESTIMATORS = {
     "ridge": ({"solver": "uniform"}, 100.0),
     "selection": ({"solver": "likelihood", "n_heads": [1, 2]}, "bic"),
     "random_state": ({"solver": "gradient", **ADAM}, 1),
-    "dtype": ({"solver": "uniform"}, "float32"),
     "encoder": ({"solver": "uniform"}, StandardScaler()),
 }
 
@@ -212,12 +211,26 @@ def check_verbose(kind, capsys, **_):
     assert "iteration" in capsys.readouterr().out
 
 
+def check_missing(kind, **_):
+    X, y = samples_for(kind)
+    values = X.values.copy()
+    values[3, 1] = np.nan
+    for missing, refuses in (("refuse", True), ("marginalize", False)):
+        model = estimator(kind, solver="uniform", missing=missing)
+        if refuses:
+            with pytest.raises(ValueError, match="contains NaN"):
+                model.fit(X.with_values(values), y)
+        else:
+            assert model.fit(X.with_values(values), y).missing_ == {"entries": 1, "rows": 1}
+
+
 # Parameters that say how and where to compute: the act itself is shown.
 SHOWN = {
     "warm_start": check_warm_start,
     "checkpoint": check_checkpoint,
     "device": check_device,
     "verbose": check_verbose,
+    "missing": check_missing,
 }
 
 

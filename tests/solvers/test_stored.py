@@ -26,14 +26,13 @@ pytestmark = [
         {"solver": "likelihood", "n_heads": 2},
         {"solver": "likelihood", "score_form": "contextual"},
         {"solver": "likelihood", "n_heads": [1, 2]},
-        {"solver": "likelihood", "dtype": "float32"},
     ],
     ids=str,
 )
 def test_a_store_is_fitted_like_rows_in_memory(data, store, settings):
     here = regressor(**settings, random_state=0).fit(*data)
     there = regressor(**settings, random_state=0).fit(store)
-    assert_same(here, there, 1e-5 if "dtype" in settings else 1e-9)
+    assert_same(here, there, 1e-9)
     assert there.n_samples_ == N
     assert there.communication_["reductions"] >= there.n_iter_
 

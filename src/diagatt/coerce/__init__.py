@@ -34,6 +34,7 @@ from diagatt.coerce.rows import (
     row_weights,
     samples,
     stacked,
+    unmasked,
 )
 
 __all__ = [
@@ -63,5 +64,6 @@ __all__ = [
     "row_weights",
     "samples",
     "stacked",
+    "unmasked",
     "weights",
 ]

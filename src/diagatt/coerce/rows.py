@@ -15,6 +15,7 @@ from diagatt.arrays import (
     as_numpy,
     float_array,
     float_matrix,
+    from_arrow_sparse,
     is_sparse,
     plain_array,
     refuse_missing,
@@ -61,6 +62,7 @@ def samples(X: Any) -> Packed:
     >>> samples([np.zeros((2, 3)), np.ones((1, 3))])[1]
     array([0, 2, 3])
     """
+    X = from_arrow_sparse(X)
     if _is_arrow_column(X):
         return pack_arrow(X)
     if getattr(X, "is_nested", False):
@@ -121,6 +123,7 @@ def stacked(parts: Sequence[Any]) -> Any:
 
 
 def _matrix(sample: Any, i: int) -> Any:
+    sample = from_arrow_sparse(sample)
     if is_sparse(sample):
         return sparse_matrix(sample, f"sample {i}")
     return float_matrix(sample, f"sample {i}", _row_of(i))
@@ -285,8 +288,29 @@ def row_weights(row_weight: Any, offsets: np.ndarray) -> np.ndarray:
     return given
 
 
-def refuse_nonfinite(rows: Any) -> None:
-    """Refuse NaN and infinity in `RaggedRows`, naming the sample and the row."""
+def unmasked(X: Any) -> Any:
+    """Return masked arrays, or a list of them, with NaN in the place of masked entries.
+
+    Examples
+    --------
+    >>> unmasked([np.ma.array([[1, 2]], mask=[[False, True]])])
+    [array([[ 1., nan]])]
+    """
+    if isinstance(X, list | tuple) and any(isinstance(one, np.ma.MaskedArray) for one in X):
+        return [unmasked(one) for one in X]
+    if not isinstance(X, np.ma.MaskedArray):
+        return X
+    kind = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
+    return np.ma.filled(X.astype(kind), np.nan)
+
+
+def refuse_nonfinite(
+    rows: Any, allow_missing: bool = False, advice: str = "drop the row or impute it"
+) -> None:
+    """Refuse NaN and infinity in `RaggedRows`, naming the sample and the row.
+
+    With `allow_missing`, NaN is a missing entry and allowed.
+    """
     if rows.is_sparse:
         return _refuse_nonfinite_entries(rows)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -294,11 +318,14 @@ def refuse_nonfinite(rows: Any) -> None:
             return
     for start in range(0, len(rows.values), SEARCHED_ROWS):
         block = rows.values[start : start + SEARCHED_ROWS]
-        wrong = np.flatnonzero(~np.isfinite(block).all(axis=1))
+        bad = np.isinf(block) if allow_missing else ~np.isfinite(block)
+        wrong = np.flatnonzero(bad.any(axis=1))
         if len(wrong):
-            kind = "NaN" if np.isnan(block[wrong[0]]).any() else "infinity"
+            is_nan = not allow_missing and np.isnan(block[wrong[0]]).any()
+            kind = "NaN" if is_nan else "infinity"
             where = row_name(rows.offsets, start + int(wrong[0]))
-            raise InputError(f"{where} contains {kind}: drop the row or impute it.")
+            more = advice if is_nan else "drop the row or impute it"
+            raise InputError(f"{where} contains {kind}: {more}.")
 
 
 def _refuse_nonfinite_entries(rows: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,6 +39,7 @@ def cv(
     family: options.Family = "auto",
     heads: options.Heads = "1",
     solver: options.SolverName = "auto",
+    missing: options.Missing = "refuse",
     seed: options.Seed = 0,
     format: Annotated[str, typer.Option(help="Of the figures: png, pdf or svg.")] = "png",
     overwrite: options.Overwrite = False,
@@ -61,10 +63,11 @@ def cv(
     """
     if format not in FORMATS:
         raise ValueError(f"--format must be one of {', '.join(FORMATS)}, got {format!r}.")
-    changed = options.of_model(heads, family, solver)
+    changed = options.of_model(heads, family, solver, missing)
     known = {"time": time, "event": event, "start": start}
     named = (target, covariates, features, drop, id, groups, categories, known)
     columns = options.columns(asked, *named, row_weight=row_weight)
+    columns = replace(columns, takes_empty=missing == "marginalize")
     with outputs.writing(output, {"DATA": data}, overwrite=overwrite, folder=True):
         from rich.console import Console
 

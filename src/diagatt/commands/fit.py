@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,6 +43,7 @@ def fit(
     family: options.Family = "auto",
     heads: options.Heads = "1",
     solver: options.SolverName = "auto",
+    missing: options.Missing = "refuse",
     split: Annotated[
         float, typer.Option(min=0.0, max=0.9, help="Share held out to see how good the model is.")
     ] = 0.0,
@@ -73,6 +74,8 @@ def fit(
 
     `diagatt fit cells.csv --sample patient --id cell --target ill --drop notes`
 
+    `diagatt fit cells.csv --sample patient --target ill --missing marginalize`
+
     `diagatt fit visits.csv --sample patient --time days --event died`
 
     `diagatt fit cells.csv --sample patient --target relapses --family poisson --exposure years`
@@ -84,10 +87,11 @@ def fit(
 
     `torchrun --nproc-per-node 4 --max-restarts 3 -m diagatt fit store/ -o m.safetensors`
     """
-    changed = options.of_model(heads, family, solver)
+    changed = options.of_model(heads, family, solver, missing)
     known = {"exposure": exposure, "offset": offset, "time": time, "event": event, "start": start}
     named = (target, covariates, features, drop, id, groups, categories, known)
     columns = options.columns(asked, *named, row_weight)
+    columns = replace(columns, takes_empty=missing == "marginalize")
     if refit and not split:
         raise ValueError("--refit goes with --split: without it, the model is fitted to all.")
     state = checkpoint or output.parent / f"{output.name}.checkpoint"

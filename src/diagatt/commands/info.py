@@ -100,7 +100,8 @@ def _facts(tensors: Tensors, document: Document) -> dict[str, str]:
         "row of interest": _found(fits),
     }
     settings = inner["parameters"]
-    kept = ("score_form", "coupling", "ridge", "random_state")
+    kept: tuple[str, ...] = ("score_form", "coupling", "ridge", "random_state")
+    kept += ("missing",) if settings.get("missing", "refuse") != "refuse" else ()
     facts["settings"] = ", ".join(f"{n} = {settings[n]}" for n in kept if n in settings) or "–"
     for name, value in (document.get("columns") or {}).items():
         if value:

@@ -103,6 +103,13 @@ Start = Annotated[
 ]
 Heads = Annotated[str, typer.Option(help="Rows of interest per sample, or auto.")]
 SolverName = Annotated[str, typer.Option(help="auto, likelihood, mixture or gradient.")]
+Missing = Annotated[
+    str,
+    typer.Option(
+        help="Of empty cells in rows: refuse them, or marginalize (integrate them out or impute).",
+        metavar="refuse|marginalize",
+    ),
+]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")]
 Cache = Annotated[
     Path | None, typer.Option(help="Folder that keeps the rows of texts for later commands.")
@@ -161,10 +168,12 @@ def is_stored(data: Path) -> bool:
     return any(kind.in_passes and kind.opens(data) for kind in KINDS.values())
 
 
-def of_model(heads: str, family: str, solver: str) -> dict[str, Any]:
+def of_model(heads: str, family: str, solver: str, missing: str) -> dict[str, Any]:
     """Return the parameters of the model that were asked for and are not its defaults."""
-    given = {"n_heads": _heads(heads), "family": family, "solver": solver}
-    defaults = {"n_heads": 1, "family": "auto", "solver": "auto"}
+    if missing not in ("refuse", "marginalize"):
+        raise ValueError(f"--missing must be refuse or marginalize, got {missing!r}.")
+    given = {"n_heads": _heads(heads), "family": family, "solver": solver, "missing": missing}
+    defaults = {"n_heads": 1, "family": "auto", "solver": "auto", "missing": "refuse"}
     return {name: value for name, value in given.items() if value != defaults[name]}
 
 

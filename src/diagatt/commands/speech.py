@@ -25,6 +25,7 @@ OPTIONS = (
         r"there is no --family \1: choose one of \2",
     ),
     (r"\bchoose another family\b", "choose another --family"),
+    (r"\b(?:set )?missing='marginalize'", "--missing marginalize"),
     (r" In cross_val_score and other tools of scikit-learn.*$", ""),
     (r" Select the others: \S+\.$", ""),
 )

@@ -28,6 +28,8 @@ def facts(inputs: Inputs, classes: bool) -> dict[str, str]:
     if count is not None:
         names = getattr(inputs.X, "feature_names", None)
         said["features"] = str(count) + (f": {_some(names)}" if names else "")
+    if absent := _missing(inputs.X):
+        said["missing"] = absent
     if inputs.columns.covariates:
         said["covariates"] = _some(inputs.covariate_names or inputs.columns.covariates)
     elif inputs.covariates is not None:
@@ -48,6 +50,20 @@ def facts(inputs: Inputs, classes: bool) -> dict[str, str]:
     for role, numbers in inputs.known.items():
         said[role] = f"{inputs.columns.known[role]}, mean {numbers.mean():.4g}"
     return said
+
+
+def _missing(X: Any) -> str:
+    """Say how many entries of rows are missing; nothing if none are, or if rows are not at hand."""
+    import numpy as np
+
+    from diagatt.ragged import RaggedRows
+
+    if not isinstance(X, RaggedRows) or X.is_sparse:
+        return ""
+    missing = np.isnan(X.values)
+    count, rows = int(missing.sum()), int(missing.any(axis=1).sum())
+    share = 100 * count / missing.size
+    return f"{count:,} entries ({share:.1f} %) in {rows:,} rows" if count else ""
 
 
 def show(console: Any, title: str, said: dict[str, str]) -> None:

@@ -6,9 +6,11 @@ import json
 from typing import Any
 
 from sklearn.pipeline import Pipeline
+from torch import nn
 
 from diagatt.encoders.row_encoder import KNOWN
-from diagatt.parameters import shown
+from diagatt.encoders.trained import MLP, like
+from diagatt.parameters import check, shown
 
 __all__ = ["from_json", "to_json"]
 
@@ -19,6 +21,8 @@ def to_json(transformer: Any) -> Any:
         return {"steps": [[name, to_json(part)] for name, part in transformer.steps]}
     if transformer is None or isinstance(transformer, str):
         return transformer
+    if isinstance(transformer, nn.Module):  # a new fit begins with other weights anyway
+        return to_json(like(transformer))
     own = transformer.get_params(deep=False)
     for name, value in own.items():
         try:
@@ -43,10 +47,14 @@ def from_json(stored: Any) -> Any:
     if not isinstance(stored, dict) or set(stored) != {"class", "parameters"}:
         raise ValueError(f"the encoder is {shown(stored)}")
     name, own = stored["class"], stored["parameters"]
-    if not isinstance(name, str) or name not in KNOWN or not isinstance(own, dict):
+    kinds = {**KNOWN, "MLP": MLP}
+    if not isinstance(name, str) or name not in kinds or not isinstance(own, dict):
         raise ValueError(f"the encoder is a {shown(name)}")
-    kind = KNOWN[name]
+    kind = kinds[name]
     if set(own) - set(kind._get_param_names()):
         raise ValueError(f"{name} has no parameter {shown(sorted(own)[0])}")
     made = {k: tuple(v) if isinstance(v, list) else v for k, v in own.items()}
-    return kind(**made)
+    found = kind(**made)
+    if isinstance(found, MLP):
+        check(found, "encoder__")
+    return found

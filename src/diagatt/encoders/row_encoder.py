@@ -62,10 +62,11 @@ class RowEncoder:
     def to_document(self) -> tuple[dict[str, np.ndarray], list[str]]:
         """Return arrays by name, and the kinds of the steps."""
         if self.other is not None:
+            label = getattr(self.other, "label", type(self.other).__name__)
             raise TypeError(
-                f"the encoder {type(self.other).__name__} cannot be saved with the model: known "
-                f"are {', '.join(KNOWN)} and pipelines of them. Use one of these, or encode the "
-                "rows before the fit."
+                f"the encoder {label} cannot be saved with the model: known are "
+                f"{', '.join(KNOWN)} and pipelines of them, MLP, and a torch Sequential of Linear, "
+                "ReLU, Tanh and GELU. Use one of these, or encode the rows before the fit."
             )
         arrays = {
             f"{k}.{name}": array

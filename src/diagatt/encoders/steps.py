@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-__all__ = ["STEPS", "Affine", "Kernel", "Step", "Waves"]
+__all__ = ["STEPS", "Affine", "Dense", "Gelu", "Kernel", "Relu", "Step", "Tanh", "Waves"]
 
 #: Every kind of step by its name in files.
 STEPS: dict[str, type[Step]] = {}
@@ -112,3 +112,53 @@ class Waves(Step):
         """Return the cosines."""
         waves = np.asarray(rows @ self.arrays["weights"]) + self.arrays["phases"]
         return np.sqrt(2.0 / waves.shape[1]) * np.cos(waves)
+
+
+class Dense(Step):
+    """x ↦ σ(xA + b), a layer of a perceptron; σ is the identity here."""
+
+    kind = "dense"
+    names = ("weights", "bias")
+
+    def sizes(self, **shapes: tuple[int, ...]) -> tuple[int, int]:  # noqa: D102
+        weights, bias = shapes["weights"], shapes["bias"]
+        if len(weights) != 2 or bias != weights[1:]:
+            raise ValueError(f"a layer of an encoder has weights {weights} and bias {bias}")
+        return weights[0], weights[1]
+
+    def __call__(self, rows: Any) -> np.ndarray:
+        """Return the layer's outputs."""
+        return self.activated(np.asarray(rows @ self.arrays["weights"]) + self.arrays["bias"])
+
+    def activated(self, z: np.ndarray) -> np.ndarray:
+        """Return σ(z)."""
+        return z
+
+
+class Relu(Dense):
+    """A layer with σ(z) = max(z, 0)."""
+
+    kind = "relu"
+
+    def activated(self, z: np.ndarray) -> np.ndarray:  # noqa: D102
+        return np.maximum(z, 0)
+
+
+class Tanh(Dense):
+    """A layer with σ = tanh."""
+
+    kind = "tanh"
+
+    def activated(self, z: np.ndarray) -> np.ndarray:  # noqa: D102
+        return np.tanh(z)
+
+
+class Gelu(Dense):
+    """A layer with σ(z) = z Φ(z)."""
+
+    kind = "gelu"
+
+    def activated(self, z: np.ndarray) -> np.ndarray:  # noqa: D102
+        from scipy.special import ndtr
+
+        return z * ndtr(z)

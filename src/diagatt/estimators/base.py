@@ -49,7 +49,7 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
     _takes_row_weights: ClassVar[bool] = False
     family: str = "auto"
     device: str = "cpu"
-    dtype: str | None = None
+    missing: str = "refuse"
     n_features_in_: int
     one_row_samples_: bool
 
@@ -156,7 +156,7 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         self, rows: RaggedRows, y: np.ndarray, weights: np.ndarray, covariates: np.ndarray
     ) -> Samples:
         family, n_outputs = self._fitted_family()
-        values, offsets = rows.to_torch(self.device, self._torch_dtype(rows.dtype))
+        values, offsets = rows.to_torch(self.device)
         response, w, Z = (torch.as_tensor(a).to(values) for a in (y, weights, covariates))
         prior = None if rows.log_prior is None else torch.as_tensor(rows.log_prior).to(values)
         for name, given, own in (("y", response, y), ("covariates", Z, covariates)):
@@ -166,14 +166,15 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
                     f"{name} holds numbers that are too large for {values.dtype}: scale them, or "
                     "pass float64 rows."
                 )
-        return Samples(family, values, offsets, response, w, Z, n_outputs, log_prior=prior)
-
-    def _torch_dtype(self, own: np.dtype) -> torch.dtype:
-        """Return the type that was asked for, or that of the rows."""
-        return torch.float32 if np.dtype(self.dtype or own) == np.float32 else torch.float64
+        missing = getattr(rows, "missing", None)  # of `CompletedRows`
+        missing = None if missing is None else torch.as_tensor(missing, device=values.device)
+        beside = {"log_prior": prior, "missing": missing}
+        return Samples(family, values, offsets, response, w, Z, n_outputs, **beside)
 
     def _validate_rows(self, X: Any, *, reset: bool) -> RaggedRows:
         """Pack and check the samples; `reset` in fit, comparison with the fit otherwise."""
+        if self.missing == "marginalize":
+            X = coerce.unmasked(X)
         rows, flat = RaggedRows.coerce(X), coerce.is_flat(X)
         if rows.row_weight is not None and not self._takes_row_weights:
             raise ValueError(
@@ -190,9 +191,15 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
             self._note_features(rows, flat)
         else:
             rows = self._as_in_fit(rows)
-        if reset or flat or self._looks_at_every_entry or rows.is_sparse:
-            coerce.refuse_nonfinite(rows)
+        search = reset or flat or self._looks_at_every_entry or rows.is_sparse
+        rows = self._finite(rows, reset=reset, search=search)
         return self._encoded(rows, reset=reset)
+
+    def _finite(self, rows: RaggedRows, *, reset: bool, search: bool) -> RaggedRows:
+        """Return samples without NaN and infinity: these are refused if they are searched for."""
+        if search:
+            coerce.refuse_nonfinite(rows)
+        return rows
 
     def _encoded(self, rows: RaggedRows, *, reset: bool) -> RaggedRows:
         """Return the rows that the model sees: the same, unless it has an encoder."""

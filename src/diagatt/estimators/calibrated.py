@@ -29,6 +29,7 @@ from diagatt.certainty.rowsets import (
     thresholds,
 )
 from diagatt.certainty.temperature import WORST_TEMPERATURE, row_temperature
+from diagatt.encoders.trained import is_trained
 from diagatt.estimators.diagonal_reading import DiagonalReading
 from diagatt.estimators.stored import by_shard
 from diagatt.ragged import RaggedRows
@@ -183,6 +184,11 @@ class Calibrated(DiagonalReading):
         """Return solver, problem, model and seed as a fit to these samples would have them."""
         fresh: Any = clone(self)
         parameters.check(fresh)
+        if is_trained(fresh.encoder):
+            raise ValueError(
+                "folds would need an encoder each, as this one is trained with the model: fit to "
+                "some samples and test on others, or encode rows before the fit."
+            )
         known = {"groups": groups, "offset": offset, "exposure": exposure}
         problem = fresh._problem(X, y, sample_weight, covariates, **known)
         ours: Any = getattr(self, "classes_", None)

@@ -67,14 +67,19 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
     random_state : int, RandomState or None
     device : str
         Torch device.
-    dtype : {"float32", "float64"}, optional
-        Type to compute in; that of X by default.
     verbose : bool
         Show progress bars.
-    encoder : transformer of scikit-learn, optional
+    encoder : transformer of scikit-learn, MLP or torch module, optional
         Fitted to all rows before the model, which sees encoded rows: ``StandardScaler()``,
         ``PCA(20)``, ``Nystroem(n_components=100)`` or a pipeline of these. It is saved with the
-        model, as arrays. Sparse rows have one in any case, `diagatt.encoders.Principal`.
+        model, as arrays. Sparse rows have one in any case, `diagatt.encoders.Principal`. An
+        `diagatt.encoders.MLP` or a torch module is trained with the model (gradient and mixture
+        solver).
+    missing : {"refuse", "marginalize"}
+        What is done about entries of rows that are NaN or masked. "marginalize" integrates them
+        out in the likelihood solver (one head, one predictor, scores without context, no encoder);
+        elsewhere a Gaussian of all rows imputes them by conditional means. It holds for new rows,
+        too.
 
     Attributes
     ----------
@@ -118,6 +123,11 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
         Log-likelihood, AIC and BIC by count of heads.
     value_se_ : array or None
         Standard errors of values, intercept and covariate coefficients (likelihood solver).
+    missing_ : dict or None
+        Counts of missing "entries" and of "rows" that lack one, if ``missing="marginalize"``.
+    row_means_, row_covariances_ : arrays of shapes (k, d) and (k, d, d), or None
+        Gaussians that say what missing entries are: one of all rows (k = 1), or those of
+        background and active rows (k = 2) where entries are integrated out.
     unevenness_ : list of float
         How far each head's attention is from uniform: 0 is uniform, 1 is one row.
 
@@ -236,7 +246,7 @@ class DiagAttClassifier(ClassificationOutcomes, _DiagAtt):
         "auto" is bernoulli for two classes and multinomial for more. "ordinal" is for ordered
         classes, encoded as numbers: proportional odds, with one predictor for all classes.
     n_heads, solver, score_form, coupling, ridge, selection, warm_start, checkpoint, \
-random_state, device, dtype, verbose, encoder
+random_state, device, verbose, encoder, missing
         As in `DiagAttRegressor`.
 
     Attributes

@@ -14,13 +14,16 @@ from sklearn.utils import check_random_state
 from diagatt import parameters
 from diagatt.attention.coupling import COUPLINGS
 from diagatt.certainty.rows import LEAST_UNEVENNESS, warn_of_no_row
+from diagatt.encoders.trained import is_trained
 from diagatt.estimators.calibrated import Calibrated
 from diagatt.estimators.fitted_diagonal import check_lengths
+from diagatt.estimators.incomplete import MISSING
 from diagatt.estimators.members import StoredMember
 from diagatt.estimators.presets import get_preset
 from diagatt.estimators.routing import TakesCovariates
 from diagatt.estimators.sources import from_sources
 from diagatt.estimators.stored import check_given, counted_samples, is_small
+from diagatt.estimators.trained_encoder import encode_problem, trained_encoder
 from diagatt.families import Family
 from diagatt.parameters import Rule
 from diagatt.persistence import to_json
@@ -72,17 +75,20 @@ class _DiagAtt(TakesCovariates, Calibrated):
         "checkpoint": parameters.optional(parameters.path()),
         "random_state": parameters.seed(),
         "device": parameters.device(),
-        "dtype": parameters.one_of(None, "float32", "float64"),
+        "missing": parameters.one_of(*MISSING),
         "verbose": parameters.boolean(),
         "encoder": parameters.optional(
             Rule(
-                "a transformer with fit and transform",
-                lambda value: hasattr(value, "fit") and hasattr(value, "transform"),
+                "a transformer with fit and transform, an MLP or a torch module",
+                lambda value: (
+                    is_trained(value) or (hasattr(value, "fit") and hasattr(value, "transform"))
+                ),
             )
         ),
     }
     _takes_row_weights: ClassVar[bool] = True
-    later_parameters: ClassVar[Mapping[str, Any]] = {"encoder": None}
+    later_parameters: ClassVar[Mapping[str, Any]] = {"encoder": None, "missing": "refuse"}
+    former_parameters: ClassVar[tuple[str, ...]] = ("dtype",)
 
     def __init__(
         self,
@@ -98,9 +104,9 @@ class _DiagAtt(TakesCovariates, Calibrated):
         checkpoint: Any = None,
         random_state: Any = None,
         device: str = "cpu",
-        dtype: str | None = None,
         verbose: bool = False,
         encoder: Any = None,
+        missing: str = "refuse",
     ) -> None:
         self.n_heads = n_heads
         self.solver = solver
@@ -113,9 +119,9 @@ class _DiagAtt(TakesCovariates, Calibrated):
         self.checkpoint = checkpoint
         self.random_state = random_state
         self.device = device
-        self.dtype = dtype
         self.verbose = verbose
         self.encoder = encoder
+        self.missing = missing
 
     def __new__(cls, *args: Any, **given: Any) -> Self:
         """Make an estimator; a parameter of a solver or of `fit` is told where it belongs."""
@@ -124,6 +130,11 @@ class _DiagAtt(TakesCovariates, Calibrated):
                 raise TypeError(
                     f"{name} is about the samples, so that it is an argument of fit, not of "
                     f"{cls.__name__}: write fit(X, y, {name}=…)."
+                )
+            if name in cls.former_parameters:
+                raise TypeError(
+                    f"{name} is that of the samples, which fits keep: write "
+                    'fit(RaggedRows.coerce(X).astype("float32"), y) or pass float64 rows.'
                 )
             owners = [kind.__name__ for kind in SOLVERS.values() if name in kind.rules]
             if owners and name not in cls._get_param_names():
@@ -228,7 +239,14 @@ class _DiagAtt(TakesCovariates, Calibrated):
         known = {"groups": groups, "offset": offset, "exposure": exposure}
         if not isinstance(X, RowStore):
             self._check_row_labels(row_labels)
-            return super()._problem(X, y, sample_weight, covariates, **known, row_labels=row_labels)
+            samples = (X, y, sample_weight, covariates)
+            problem = super()._problem(*samples, **known, row_labels=row_labels)
+            return self._with_missing(problem)
+        if self.missing != "refuse":
+            raise ValueError(
+                "missing='marginalize' is for samples in memory: a RowStore holds none with "
+                "missing entries; leave it out."
+            )
         given = {"sample_weight": sample_weight, "covariates": covariates, "row_labels": row_labels}
         check_given(X, y=y, **given, **known)
         encode = self._stored_encoder(X)
@@ -239,23 +257,53 @@ class _DiagAtt(TakesCovariates, Calibrated):
         self._note_names("covariate_names_in_", X.covariate_names)
         self._check_rows(X)
         family, n_outputs = self._fitted_family()
-        kind, device = self._torch_dtype(X.dtype), torch.device(self.device)
+        kind = torch.float32 if X.dtype == np.float32 else torch.float64
+        device = torch.device(self.device)
         problem = StoredProblem(X, family, encode, n_outputs, kind, device)
-        if self.encoder is not None:
+        if self.encoder is not None and not is_trained(self.encoder):
             problem = self._with_encoder(problem)
         return counted_samples(problem)
+
+    def _with_missing(self, problem: Samples) -> Samples:
+        """Return the problem with missing entries to be integrated out, if the solver does that."""
+        if problem.missing is None or self._integrates(problem):
+            return problem
+        return replace(problem, missing=None)
+
+    def _integrates(self, problem: Problem) -> bool:
+        """Return whether the solver integrates missing entries of rows out."""
+        if not self._marginalizes or self.encoder is not None or self.n_heads != 1:
+            return False
+        model = Model(1, get_score_form(self.score_form), self.coupling, self.ridge)
+        return get_solver(self.solver).integrates(problem, model)
 
     def _with_encoder(self, problem: StoredProblem) -> StoredProblem:
         """Fit the encoder to some samples of a store, and encode all as they are read."""
         chosen = problem.sample(ENCODED_SAMPLES, np.random.default_rng(0))
         self._fit_encoder(chosen.values.cpu().numpy())
         encoder: Any = self.encoder_
+        return encode_problem(problem, encoder)  # type: ignore[return-value]
 
-        def change(part: Samples) -> Samples:
-            values = torch.from_numpy(encoder(part.values.cpu().numpy()))
-            return replace(part, values=values.to(part.values))
-
-        return problem.changed(change)
+    def _with_trained_encoder(
+        self, problem: Problem, solver: Solver, model: Model, seed: int
+    ) -> tuple[Problem, Fitted | None]:
+        """Return the problem behind an encoder that is trained with the model, and the model."""
+        if not is_trained(self.encoder):
+            return problem, None
+        if self.warm_start and self.encoder_ is not None:
+            return encode_problem(problem, self.encoder_), None
+        if problem.family.couples_samples:
+            raise ValueError(
+                "an encoder is trained with the model in batches, and the partial likelihood of "
+                "'cox' is one of all samples together: choose another family or encoder."
+            )
+        if self.n_heads != int(np.max(parameters.values_to_try(self.n_heads, (0,)))):
+            raise ValueError("an encoder is trained for one count of heads: set n_heads to it.")
+        some = problem.sample(problem.most_in_memory, np.random.default_rng(seed))
+        given = (some, replace(model, n_heads=self.n_heads), seed, self.verbose)
+        self.encoder_, begun = trained_encoder(self.encoder, solver, *given)
+        self.n_encoded_ = begun.module.n_features
+        return encode_problem(problem, self.encoder_), begun
 
     def _check_row_labels(self, row_labels: Any) -> None:
         """Refuse labels where they cannot be used."""
@@ -285,7 +333,8 @@ class _DiagAtt(TakesCovariates, Calibrated):
         if flat["checkpoint"] is not None and every != 1:
             flat["checkpoint"] = Checkpoint(flat["checkpoint"], every)
         names_kept = cls._get_param_names()
-        own = {name: value for name, value in flat.items() if name not in names_kept}
+        gone = {*names_kept, *cls.former_parameters}
+        own = {name: value for name, value in flat.items() if name not in gone}
         rank = own["rank"] or 2  # None meant two directions to the likelihood solver
         names = ("covariance", "shrinkage")
         likelihood = Likelihood(rank=rank, **{name: own.pop(name) for name in names})
@@ -321,7 +370,8 @@ class _DiagAtt(TakesCovariates, Calibrated):
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         solver, problem = get_solver(self.solver), with_started_family(problem)
         model = Model(1, get_score_form(self.score_form), self.coupling, self.ridge)
-        start, checkpoint = self._warm_start(problem), Checkpoint.of(self.checkpoint)
+        problem, begun = self._with_trained_encoder(problem, solver, model, seed)
+        start, checkpoint = self._warm_start(problem) or begun, Checkpoint.of(self.checkpoint)
         if not problem.has_one_row_samples_only:
             for R in heads_to_try(self.n_heads, model, problem):
                 reason = solver.refuse(problem, replace(model, n_heads=R))
@@ -339,7 +389,8 @@ class _DiagAtt(TakesCovariates, Calibrated):
                     kept["checkpoint"] = checkpoint
                 return solver.fit(samples, model, **kept)
 
-            goes_on = is_last and start is not None and self.n_heads_ == model.n_heads
+            goes_on = is_last and start is not None
+            goes_on = goes_on and (begun is not None or self.n_heads_ == model.n_heads)
             return fit_with_shape(once, part, model, solver, start if goes_on else None)
 
         fitted, n_heads, criteria = fit_heads(
@@ -347,6 +398,8 @@ class _DiagAtt(TakesCovariates, Calibrated):
         )
         if not fitted.errors_note:
             fitted = with_errors(fitted, problem, replace(model, n_heads=n_heads))
+        if self._integrates(problem):
+            self._keep_row_model(fitted)
         self._keep(fitted, n_heads, criteria, problem)
 
     def _keep(self, fitted: Fitted, n_heads: int, criteria: list[dict], problem: Problem) -> None:
@@ -387,7 +440,7 @@ class _DiagAtt(TakesCovariates, Calibrated):
         self.n_samples_, self.n_rows_ = problem.n_samples, problem.n_rows
         self.history_ = fitted.history
         self.selection_ = fitted.report
-        self.unevenness_ = [] if is_glm else unevenness(fitted.predictor, problem)
+        self.unevenness_ = [] if is_glm else unevenness(fitted.predictor, problem, fitted.completed)
         self.has_row_of_interest_ = fitted.finds_rows
         if not is_glm and fitted.finds_rows is None:
             self.has_row_of_interest_ = max(self.unevenness_) >= LEAST_UNEVENNESS

@@ -255,6 +255,7 @@ class DiagonalReading(TransformerMixin, FittedDiagonal):
         }
         if self.prevalence_ is not None:
             facts["samples with a row of interest"] = f"{100 * self.prevalence_:.1f} % (estimated)"
+        facts |= self._missing_facts()
         if self.errors_note_:
             facts["standard errors"] = self.errors_note_
         joint = self.log_likelihood_ is not None

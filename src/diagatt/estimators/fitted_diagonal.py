@@ -21,7 +21,8 @@ from diagatt.attention.mixture import READOUTS
 from diagatt.encoders import RowEncoder, fit_encoder
 from diagatt.encoders.parameters import from_json as encoder_from_json
 from diagatt.encoders.parameters import to_json as encoder_to_json
-from diagatt.estimators.base import RowsEstimator
+from diagatt.encoders.trained import is_trained
+from diagatt.estimators.incomplete import TakesIncompleteRows
 from diagatt.estimators.members import StoredMember, blend_of
 from diagatt.modelfile import ModelFileError
 from diagatt.persistence import from_document, refusal, to_document
@@ -31,7 +32,7 @@ from diagatt.solvers.checkpoint import with_prefix
 from diagatt.stores import RowStore
 
 
-class FittedDiagonal(RowsEstimator):
+class FittedDiagonal(TakesIncompleteRows):
     """What a fit of diagonalized attention consists of: attributes, encoder, module and file."""
 
     fitted_rules: ClassVar[attributes.Rules] = {
@@ -87,6 +88,12 @@ class FittedDiagonal(RowsEstimator):
         return rows
 
     def _encoded(self, rows: RaggedRows, *, reset: bool) -> RaggedRows:
+        if reset and is_trained(self.encoder):
+            if rows.is_sparse:
+                raise ValueError(
+                    "an encoder that is trained with the model takes dense rows: pass X.to_dense()."
+                )
+            return rows  # responses are needed
         if reset:
             self._fit_encoder(rows.values)
         return rows if self.encoder_ is None else rows.with_values(self.encoder_(rows.values))

@@ -43,7 +43,7 @@ class DiagAttSurvival(ReadsTimes, _DiagAtt):
         How Cox's partial likelihood counts events at one time. Where rows are latent (mixture and
         likelihood solvers, contests), ties are Breslow's.
     n_heads, solver, score_form, coupling, ridge, selection, warm_start, checkpoint, \
-random_state, device, dtype, verbose, encoder
+random_state, device, verbose, encoder, missing
         As in `DiagAttRegressor`.
 
     Attributes
@@ -86,9 +86,9 @@ random_state, device, dtype, verbose, encoder
         checkpoint: Any = None,
         random_state: Any = None,
         device: str = "cpu",
-        dtype: str | None = None,
         verbose: bool = False,
         encoder: Any = None,
+        missing: str = "refuse",
     ) -> None:
         super().__init__(
             n_heads,
@@ -102,9 +102,9 @@ random_state, device, dtype, verbose, encoder
             checkpoint=checkpoint,
             random_state=random_state,
             device=device,
-            dtype=dtype,
             verbose=verbose,
             encoder=encoder,
+            missing=missing,
         )
         self.ties = ties
 

@@ -84,8 +84,12 @@ class Answers:
         said = []
         for i, row in enumerate(self.located[:, head]):
             sample = rows[i]
-            effect = (value[i] if value.ndim == 2 else value) * (sample[row] - sample.mean(axis=0))
-            best = np.argsort(-np.abs(effect), kind="stable")[:count]
+            observed = ~np.isnan(sample)
+            total = np.where(observed, sample, 0).sum(axis=0)
+            distance = sample[row] - total / observed.sum(axis=0).clip(min=1)
+            effect = (value[i] if value.ndim == 2 else value) * distance
+            order = np.argsort(-np.abs(effect), kind="stable")  # missing entries come last
+            best = [j for j in order[:count] if observed[row, j]]
             said.append("" if row < 0 else ", ".join(f"{names[j]} {effect[j]:+.2g}" for j in best))
         return said
 

@@ -76,7 +76,8 @@ def with_category_columns(table: Table, columns: Columns) -> tuple[pa.Table, lis
         levels = columns.categories.get(name)
         if levels is None:
             refuse_words(table, name)
-            refuse_empty(table, [name])
+            if not columns.takes_empty:
+                refuse_empty(table, name, "" if columns.of_a_model else " or --missing marginalize")
             names.append(name)
             continue
         for made, values in _indicators(table, name, levels, levels).items():
@@ -113,18 +114,16 @@ def is_text(table: Table, name: str) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
-def refuse_empty(table: Table, names: Sequence[str]) -> None:
-    """Refuse features with empty cells, naming the line."""
-    for name in names:
-        column = table.column(name)
-        missing = column.is_null(nan_is_null=True)
-        count = pa.compute.sum(missing).as_py() or 0
-        if count:
-            line = missing.to_pylist().index(True) + 2  # the header is line 1
-            raise ValueError(
-                f"{table.name}, line {line}: {name!r} is empty or no number, as in {_lines(count)} "
-                f"of this column: fill the cells, drop the lines, or pass --drop {name}."
-            )
+def refuse_empty(table: Table, name: str, advice: str = "") -> None:
+    """Refuse a feature with empty cells, naming the line."""
+    missing = table.column(name).is_null(nan_is_null=True)
+    count = pa.compute.sum(missing).as_py() or 0
+    if count:
+        line = missing.to_pylist().index(True) + 2  # the header is line 1
+        raise ValueError(
+            f"{table.name}, line {line}: {name!r} is empty or no number, as in {_lines(count)} "
+            f"of this column: fill the cells, drop the lines, or pass --drop {name}{advice}."
+        )
 
 
 def _lines(count: int) -> str:

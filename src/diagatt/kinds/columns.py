@@ -31,6 +31,8 @@ class Columns:
     known: Mapping[str, str] = field(default_factory=dict)
     # Whether a model was fitted to them: then no others are expected.
     of_a_model: bool = field(default=False, compare=False)
+    # Whether features may have empty cells, which are missing entries.
+    takes_empty: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         roles: dict[str, str] = {}
@@ -62,7 +64,8 @@ class Columns:
     def to_json(self) -> dict[str, Any]:
         """Return a flat dictionary that JSON can hold."""
         flat = asdict(self).items()
-        others = {name: value for name, value in flat if name not in ("asked", "of_a_model")}
+        passing = ("asked", "of_a_model", "takes_empty")
+        others = {name: value for name, value in flat if name not in passing}
         return {**self.asked, **others}
 
     @classmethod

@@ -87,8 +87,9 @@ def load_model(path: Path) -> tuple[Any, Columns]:
     tensors, document = modelfile.read(path)
     try:
         name, columns = document.get("class"), Columns.from_json(document.get("columns", {}))
-        columns = replace(columns, of_a_model=True)
-    except ValueError as error:
+        empty = document.get("parameters", {}).get("missing") == "marginalize"
+        columns = replace(columns, of_a_model=True, takes_empty=empty)
+    except (ValueError, AttributeError) as error:
         raise modelfile.ModelFileError(f"{path} is damaged: {error}.") from error
     for kind in KINDS.values():
         if name in kind.models:

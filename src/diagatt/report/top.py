@@ -78,12 +78,10 @@ def top_patches(samples: Samples, *_: Any) -> list[dict[str, Any]]:
 
 def top_features(samples: Samples, values: np.ndarray, names: list[str]) -> list[dict[str, Any]]:
     """Return the features whose mean over located rows is most standard deviations off."""
-    mean, spread = values.mean(axis=0), values.std(axis=0)
-    spread[spread == 0] = 1.0
+    distances = _distances(values)
 
     def entries(inside: np.ndarray) -> list[dict]:
-        located = values[samples.packed_located[inside].ravel()]
-        distance = (located.mean(axis=0) - mean) / spread
+        distance = _mean(distances[samples.packed_located[inside].ravel()])
         return _entries(names, distance, np.argsort(-np.abs(distance), kind="stable")[:MOST])
 
     return _by_group(samples, entries)
@@ -94,15 +92,30 @@ def standing_out(samples: Samples, values: np.ndarray, names: list[str]) -> list
 
     Numbers are distances from the mean of all rows, in standard deviations of the feature.
     """
-    mean, spread = values.mean(axis=0), values.std(axis=0)
-    located = values[samples.packed_located.ravel()]  # (n·R, d)
-    distance = (located - mean) / np.where(spread > 0, spread, 1.0)
+    distance = _distances(values)[samples.packed_located.ravel()]  # (n·R, d)
     best = np.argsort(-np.abs(distance), axis=1, kind="stable")[:, :MOST_FEATURES]
     lines = zip(best.tolist(), np.take_along_axis(distance, best, axis=1).tolist(), strict=True)
     return [
-        ", ".join(f"{names[j]} {x:+.1f}".replace("-", "−") for j, x in zip(*line, strict=True))
+        ", ".join(
+            f"{names[j]} {x:+.1f}".replace("-", "−")
+            for j, x in zip(*line, strict=True)
+            if not np.isnan(x)
+        )
         for line in lines
     ]
+
+
+def _mean(values: np.ndarray) -> np.ndarray:
+    """Return means of what is observed, (d,); 0 where nothing is."""
+    observed = ~np.isnan(values)
+    return np.where(observed, values, 0).sum(axis=0) / observed.sum(axis=0).clip(min=1)
+
+
+def _distances(values: np.ndarray) -> np.ndarray:
+    """Return rows less their mean, in standard deviations; missing entries stay missing."""
+    gap = values - _mean(values)
+    spread = np.sqrt(_mean(gap**2))
+    return gap / np.where(spread > 0, spread, 1.0)
 
 
 def _entries(names: list[str], values: np.ndarray, chosen: Any) -> list[dict]:

@@ -14,6 +14,7 @@ from diagatt.attention.blend import Blend
 from diagatt.attention.coupling import least_rows
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.families import Family
+from diagatt.missing import filled_in
 from diagatt.parameters import Rule
 from diagatt.persistence import register_part
 from diagatt.scores import SCORE_FORMS, ScoreForm
@@ -121,6 +122,9 @@ class Fitted:
         Whether rows say more than their mean out of fold, if that was asked.
     prevalence : float, optional
         π̂, the share of samples that have a row of interest, if some may have none.
+    row_gaussians : pair of tensors, optional
+        Means (2, d) and covariances (2, d, d) of background and of active rows, if the solver has
+        a model of rows that integrates missing entries out.
     state : object
         What this solver accepts to go on from, beside the module.
     """
@@ -142,6 +146,7 @@ class Fitted:
     finds_rows: bool | None = None
     family: Family | None = None
     prevalence: float | None = None
+    row_gaussians: tuple[Tensor, Tensor] | None = None
 
     @property
     def predictor(self) -> DiagonalAttention | Blend:
@@ -152,6 +157,15 @@ class Fitted:
     def value_se(self) -> Tensor | None:
         """Standard errors of (V, b, γ)."""
         return None if self.value_covariance is None else self.value_covariance.diagonal().sqrt()
+
+    def completed(self, samples: Samples) -> Samples:
+        """Return samples as the module is to see them: missing entries are those of active rows."""
+        if samples.missing is None or self.row_gaussians is None:
+            return samples if samples.missing is None else replace(samples, missing=None)
+        values, shift = filled_in(samples.values, samples.missing, *self.row_gaussians)
+        assert shift is not None
+        prior = shift if samples.log_prior is None else shift + samples.log_prior.double()
+        return replace(samples, values=values, log_prior=prior.to(samples.dtype), missing=None)
 
 
 class Solver(BaseEstimator):
@@ -189,6 +203,17 @@ class Solver(BaseEstimator):
     def sees_shape(self, problem: Problem) -> bool:
         """Return whether the fit depends on the shape of the family."""
         return True
+
+    def joint(self, problem: Problem, model: Model, seed: int) -> Any:
+        """Return what is trained with an encoder (`gradient.joint.Joint`)."""
+        raise ValueError(
+            f"an MLP or a torch module as encoder is trained with the model, which the {self.name} "
+            "solver cannot do: set solver='gradient' or solver='mixture'."
+        )
+
+    def integrates(self, problem: Problem, model: Model) -> bool:
+        """Return whether missing entries are integrated out; otherwise they must be imputed."""
+        return False
 
     def refuse(self, problem: Problem, model: Model) -> str | None:
         """Say why this solver cannot serve, before any work; None if it can."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -104,24 +105,30 @@ def information_criteria(fitted: Fitted, problem: Problem) -> dict[str, float]:
 
 
 @torch.no_grad()
-def unevenness(module: DiagonalAttention | Blend, problem: Problem) -> list[float]:
+def unevenness(
+    module: DiagonalAttention | Blend,
+    problem: Problem,
+    completed: Callable[[Samples], Samples] = lambda part: part,
+) -> list[float]:
     """Return 1 − mean entropy of the attention relative to uniform, one value per head.
 
     It is 0 where attention is uniform and 1 where it sits on one row; samples of one row do not
-    count. Where rows have weights, attention is uniform if it is proportional to them.
+    count. Where rows have weights, attention is uniform if it is proportional to them. `completed`
+    fills in missing entries of samples.
     """
 
     def terms(part: Samples) -> list[Tensor]:
         lengths = part.offsets.diff()
         several = lengths > 1
-        prior = part.log_prior
-        relative = map_blocks(entropies, part.values, part.offsets, log_prior=prior)[several]
-        if prior is None:
+        seen = completed(part)
+        prior = seen.log_prior
+        kappa = map_blocks(module.attention, seen.values, seen.offsets, log_prior=prior)
+        relative = entropies(kappa, part.offsets, part.log_prior)[several]
+        if part.log_prior is None:
             relative = relative / lengths[several, None].to(relative.dtype).log()
         return [relative.double().sum(dim=0), several.sum()]
 
-    def entropies(values: Tensor, offsets: Tensor, log_prior: Tensor | None = None) -> Tensor:
-        kappa = module.attention(values, offsets, log_prior)
+    def entropies(kappa: Tensor, offsets: Tensor, log_prior: Tensor | None) -> Tensor:
         if isinstance(module, DiagonalAttention) and module.has_none:
             kappa = given_some(kappa, offsets)
         if log_prior is None:

@@ -15,7 +15,7 @@ from diagatt.solvers.existence import Existence, existence_test
 from diagatt.solvers.folds import content_folds
 from diagatt.solvers.gradient.train import predictors
 from diagatt.solvers.out_of_fold import OutOfFold
-from diagatt.solvers.problem import Problem
+from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.uniform import Uniform
 
 # Samples at most: more make nothing surer that five fits can say.
@@ -56,18 +56,28 @@ def cross_fit(solver: Solver, problem: Problem, model: Model, seed: int) -> OutO
     if int(folds.max()) == 0:
         raise ValueError("all samples are copies of one, or one group: nothing can be held out.")
     found, attending, pooled = [], [], []
-    place = []
+    place, parts = [], []
     for fold in range(int(folds.max()) + 1):
         held_out = torch.nonzero(folds == fold)[:, 0]
         train, part = samples.take(torch.nonzero(folds != fold)[:, 0]), samples.take(held_out)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            found.append(solver.fit(train, model, seed=seed).predictor)
+            fitted = solver.fit(train, model, seed=seed)
+        found.append(fitted.predictor)
         uniform = Uniform().fit(train, model).module
-        attending.append(predictors(found[-1], part).double())
         pooled.append(predictors(uniform, part).double())
+        parts.append(fitted.completed(part))
+        attending.append(predictors(found[-1], parts[-1]).double())
         place.append(held_out)
     back = torch.cat(place).argsort()
+    if samples.missing is not None:  # each row as the fit sees it that has not seen the sample
+        seen = Samples.joined(parts)
+        samples = replace(
+            samples.take(torch.cat(place)),
+            values=seen.values,
+            log_prior=seen.log_prior,
+            missing=None,
+        ).take(back)
     eta, beside = torch.cat(attending)[back], torch.cat(pooled)[back]
     test = existence_test(samples, folds, eta, beside)
     return OutOfFold(samples, folds, found, test)

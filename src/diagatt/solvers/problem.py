@@ -120,6 +120,8 @@ class Samples:
         0 for rows that may be active; very negative for rows that are known not to be.
     log_prior : tensor (N,), optional
         Logarithms of weights of rows, which are added to their scores.
+    missing : bool tensor (N, d), optional
+        Which entries of rows are missing and to be integrated out; `values` has imputed numbers.
     """
 
     family: Family
@@ -134,6 +136,7 @@ class Samples:
     groups: Tensor | None = None
     log_known: Tensor | None = None
     log_prior: Tensor | None = None
+    missing: Tensor | None = None
 
     @property
     def n_samples(self) -> int:
@@ -241,6 +244,7 @@ class Samples:
             groups=None if self.groups is None else self.groups[samples],
             log_known=None if self.log_known is None else self.log_known[rows],
             log_prior=None if self.log_prior is None else self.log_prior[rows],
+            missing=None if self.missing is None else self.missing[rows],
         )
 
     load = take
@@ -259,6 +263,7 @@ class Samples:
             groups=None if self.groups is None else self.groups[samples],
             log_known=None if self.log_known is None else self.log_known[rows],
             log_prior=None if self.log_prior is None else self.log_prior[rows],
+            missing=None if self.missing is None else self.missing[rows],
         )
 
     def sample(self, most: int, generator: np.random.Generator) -> Samples:
@@ -283,6 +288,7 @@ class Samples:
             offsets=offsets_from(lengths),
             log_known=None if self.log_known is None else self.log_known[keep],
             log_prior=None if self.log_prior is None else self.log_prior[keep],
+            missing=None if self.missing is None else self.missing[keep],
         )
 
     def changed(self, change: Callable[[Samples], Samples]) -> Samples:
@@ -297,7 +303,7 @@ class Samples:
         """Return a digest of everything but rows, and of a sample of those."""
         digest = hashlib.sha256()
         rows = self.values[:: max(1, len(self.values) // 1000)]
-        more = [own for own in (self.offset, self.log_prior) if own is not None]
+        more = [own for own in (self.offset, self.log_prior, self.missing) if own is not None]
         for tensor in (self.offsets, self.y, self.weights, self.covariates, rows, *more):
             digest.update(tensor.cpu().numpy().tobytes())
         return digest.digest()
@@ -335,6 +341,7 @@ class Samples:
             weights=torch.cat([part.weights for part in parts]),
             covariates=torch.cat([part.covariates for part in parts]),
             log_prior=_joined([part.log_prior for part in parts]),
+            missing=_joined([part.missing for part in parts]),
         )
 
     def in_unit(self, unit: float, mean: float = 0.0) -> Samples:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from diagatt.metrics import (
     number_scores,
     outcome_scores,
 )
+from diagatt.missing import completed, fit_row_gaussian
 from diagatt.resampling import paired_interval
 from diagatt.survival_metrics import survival_scores
 from diagatt.validation.baselines import Part, Task, baselines_of
@@ -175,6 +176,8 @@ def cross_validate(
             Part(rows(part.X), part.covariates, part.y, own)
             for part, own in ((train, weights), (test, None))
         ]
+        if any(np.isnan(part.rows.values).any() for part in parts if not part.rows.is_sparse):
+            parts = _imputed(*parts)
         for name, baseline in others.items():
             predictions[name][tested] = baseline(*parts, task, seed)  # type: ignore[call-arg, arg-type]
             advance(f"fold {k + 1}: {name}")
@@ -183,6 +186,13 @@ def cross_validate(
     if task.classes is not None and not task.outcomes:
         y = np.searchsorted(task.classes, y)
     return Validation(task, y, fold, predictions, found_rows)
+
+
+def _imputed(train: Part, test: Part) -> list[Part]:
+    """Return samples whose missing entries a Gaussian of the training rows imputes."""
+    found = fit_row_gaussian(train.rows.values)
+    given = found.mean.numpy()[None], found.covariance.numpy()[None]
+    return [replace(part, rows=completed(part.rows, *given)) for part in (train, test)]
 
 
 def _time_scores(y: np.ndarray, risk: np.ndarray) -> dict[str, float]:

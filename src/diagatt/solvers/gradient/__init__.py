@@ -26,6 +26,7 @@ from diagatt.progress import progress_bar
 from diagatt.solvers.base import Fitted, Model, Solver, copy_parameters, prevalence, refuse_none
 from diagatt.solvers.checkpoint import Checkpoint
 from diagatt.solvers.gradient.adam import train as train_module  # `gradient.train` is a file
+from diagatt.solvers.gradient.joint import Joint
 from diagatt.solvers.gradient.restarts import average
 from diagatt.solvers.gradient.train import (
     OPTIMIZERS,
@@ -225,6 +226,12 @@ class Gradient(Solver):
         whole, count = average(modules, problem), len(modules)
         share = prevalence(whole, problem)
         return Fitted(whole, self, history, n_restarts=count, prevalence=share)
+
+    def joint(self, problem: Problem, model: Model, seed: int) -> Joint:
+        """Return an attention to train with an encoder, at its start."""
+        module = self._module(problem, model)
+        module.reset_parameters(self.init_scale, torch.Generator().manual_seed(seed))
+        return Joint(module, module, self._training(model))
 
     def errors(self, fitted: Fitted, samples: Samples, model: Model) -> Errors:
         """Return the sandwich of the penalized risk; none if training stopped short of it."""

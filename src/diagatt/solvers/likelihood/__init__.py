@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.mixture import READOUTS
@@ -127,6 +128,11 @@ class Likelihood(Solver):
             )
         return refuse_none(self.none, problem, model)
 
+    def integrates(self, problem: Problem, model: Model) -> bool:
+        """Return True for one head and one predictor, where rows do not depend on a context."""
+        alone = model.n_heads == 1 and problem.n_outputs == 1
+        return alone and not model.score_form.has_context and not problem.has_one_row_samples_only
+
     def fit(
         self,
         problem: Problem,
@@ -141,6 +147,9 @@ class Likelihood(Solver):
 
         With `start`, or a checkpoint that was written before, nothing is built anew.
         """
+        here = problem.in_memory
+        if here is not None and here.missing is not None and not self.integrates(problem, model):
+            problem = replace(here, missing=None)
         settings = EMSettings(
             *(self.covariance, self.rank, self.shrinkage, model.ridge, self.tolerance, verbose),
             none=self.none,
@@ -161,6 +170,7 @@ class Likelihood(Solver):
         if latent is None:
             generator = np.random.default_rng(seed)
             trial = problem.sample(trial_size(problem.n_features), generator)
+            trial = replace(trial, missing=None)  # imputed entries are good enough to start from
             setting = (form, model.is_distinct, settings, model.n_heads, generator)
             latent, report = best_start(trial, *setting)
         tensors = latent.tensors()
@@ -178,6 +188,7 @@ class Likelihood(Solver):
             report=report,
             state=fit.model,
             prevalence=fit.model.prevalence,
+            row_gaussians=_gaussians(fit.model) if self.integrates(problem, model) else None,
         )
 
     def _readout(self, problem: Problem) -> str:
@@ -193,13 +204,19 @@ class Likelihood(Solver):
         distributions of rows are taken as known.
         """
         found = Errors(None, "")
-        if self.covariance == "full" and not model.score_form.has_context:
+        complete = samples.missing is None
+        if self.covariance == "full" and complete and not model.score_form.has_context:
             given = (model.score_form, model.is_distinct, model.ridge)
             found = latent_errors(fitted.state, samples, *given)
         if found.covariance is None and fitted.value_covariance is not None:
             reason = f" ({found.note})" if found.note else ""
             return Errors(fitted.value_covariance, OBSERVED + reason)
         return found if found.note else Errors(None, "no standard errors: several outputs.")
+
+
+def _gaussians(latent: LatentRows) -> tuple[Tensor, Tensor]:
+    """Return means (2, d) and covariances (2, d, d) of background and active rows."""
+    return latent.rows.A.sum(dim=2), latent.rows.C  # without a constant, means are 0
 
 
 @torch.no_grad()

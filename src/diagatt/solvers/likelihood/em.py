@@ -137,7 +137,8 @@ class EM:
     def expect(self, model: LatentRows, supervision: float = 1.0) -> Expected:
         """Make an E-step; the log-likelihood is that of all rows and, by λ, of the responses."""
         expected = self.expectation.run(model.rows, model.response, supervision)
-        expected.log_likelihood += model.rows.background_log_likelihood(self.total)
+        total = expected.total or self.total
+        expected.log_likelihood += model.rows.background_log_likelihood(total)
         return expected
 
     def maximize(
@@ -152,16 +153,17 @@ class EM:
 
     def _background(self, expected: Expected, active: list[RowMoments]) -> RowMoments:
         """Return moments of rows that no head chose, each as far as it is not chosen."""
+        total = expected.total or self.total
         if expected.taken is not None:
-            background = self.total - expected.taken
+            background = total - expected.taken
         elif len(active) > 1 and not self.expectation.distinct:
-            return self.total  # independent heads may choose a row twice: it cannot be taken out
+            return total  # independent heads may choose a row twice: it cannot be taken out
         else:
-            background = self.total
+            background = total
             for moments in active:
                 background = background - moments
-        nothing_left = background.count < 1e-6 * self.total.count  # every row is active
-        return self.total if nothing_left else background
+        nothing_left = background.count < 1e-6 * total.count  # every row is active
+        return total if nothing_left else background
 
     def head_moments(self, expected: Expected) -> list[RowMoments]:
         """Return moments of the rows that each head chose; a sample counts once per head.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 from torch import Tensor
 
 from diagatt.scores import ScoreForm
 from diagatt.solvers.likelihood.expected import Expected, ResponseModel
+from diagatt.solvers.likelihood.incomplete import IncompleteExpectation
 from diagatt.solvers.likelihood.part import PartExpectation
 from diagatt.solvers.likelihood.row_model import RowModel, RowMoments
 from diagatt.solvers.problem import Problem, RememberedPart, Samples
@@ -28,8 +30,11 @@ class Expectation:
     def __init__(self, problem: Problem, score_form: ScoreForm, distinct: bool = True) -> None:
         self.problem, self.distinct = problem, distinct
 
-        def part_expectation(part: Samples) -> PartExpectation:
-            return PartExpectation(part, score_form.context(part.values, part.offsets), distinct)
+        def part_expectation(part: Samples) -> Any:
+            context = score_form.context(part.values, part.offsets)
+            if part.missing is not None:
+                return IncompleteExpectation(part, context)
+            return PartExpectation(part, context, distinct)
 
         self.of_part = RememberedPart(problem, part_expectation)
 

@@ -41,19 +41,22 @@ class Expected:
     score_square: Tensor  # same shape: Σ w E[s sᵀ] − s̄ s̄ᵀ of the score s = ∂ℓ/∂z · f, if asked for
     taken: RowMoments | None = None  # of chosen rows, as far as earlier heads left them free
     without: float = 0.0  # Σ w P(none)
+    total: RowMoments | None = None  # of all rows as background rows, if entries are missing
     responsibilities: list[Tensor] = field(default_factory=list)  # blocks of (rows, R), if kept
 
     def sums(self) -> list[Tensor]:
         """Return what adds up over parts of the data."""
         numbers = [self.log_likelihood, self.loss, self.dispersion, self.without]
         tensors = [self.xx, self.xc, self.gradient, self.moments, self.score_square]
-        taken = [] if self.taken is None else self.taken.tensors()
-        return [self.xx.new_tensor(numbers), *tensors, *taken]
+        rows = [t for own in (self.taken, self.total) if own is not None for t in own.tensors()]
+        return [self.xx.new_tensor(numbers), *tensors, *rows]
 
     @classmethod
     def of_sums(cls, sums: list[Tensor]) -> Expected:
         """Return what `sums` took apart."""
-        numbers, xx, xc, gradient, moments, score_square, *taken = sums
+        numbers, xx, xc, gradient, moments, score_square, *rows = sums
+        of_rows = [RowMoments.of_tensors(rows[k : k + 4]) for k in range(0, len(rows), 4)]
+        taken, total = [*of_rows, None, None][:2]
         value, loss, dispersion, without = numbers.tolist()
         return cls(
             value,
@@ -64,6 +67,7 @@ class Expected:
             gradient,
             moments,
             score_square,
-            RowMoments.of_tensors(taken) if taken else None,
+            taken,
             without,
+            total,
         )

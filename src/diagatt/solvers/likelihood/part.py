@@ -61,9 +61,13 @@ class PartExpectation:
         c̃, see `row_model`.
     distinct : bool
         Whether the rows of different heads must differ.
+    mass : tensor of shape (n,), optional
+        How many rows each sample stands for, if not those that it has.
     """
 
-    def __init__(self, problem: Samples, context: Tensor, distinct: bool = True) -> None:
+    def __init__(
+        self, problem: Samples, context: Tensor, distinct: bool = True, mass: Tensor | None = None
+    ) -> None:
         self.problem, self.context, self.distinct = problem, context, distinct
         ones = problem.values.new_ones(problem.n_samples, 1)
         self.design = torch.cat([ones, problem.covariates], dim=1)  # (n, m)
@@ -71,7 +75,7 @@ class PartExpectation:
         longest = max(rows.stop - rows.start for _, rows in self.blocks)
         self.buffer = problem.values.new_empty(max(longest, 1), problem.n_features)
         self.bounded = problem.family.prefers_bound
-        self._mass = problem.row_mass  # (n,)
+        self._mass = problem.row_mass if mass is None else mass  # (n,)
 
     def context_moments(self) -> Tensor:
         """Return Σ w c̃ c̃ᵀ, (q, q)."""
@@ -164,8 +168,7 @@ class PartExpectation:
         if response.none is None:
             return self._base[:0, 0], self._base[:0]
         odds = math.log1p(-response.none.prevalence) - math.log(response.none.prevalence)
-        lengths = self.problem.offsets.diff().double()
-        scores = odds + lengths.log() - rows.score_constants(self.context)[:, 0]
+        scores = odds + self._mass.log() - rows.score_constants(self.context)[:, 0]
         return scores.to(self._base), self._base + response.none.value.to(self._base)
 
     def _offsets(self, samples: slice, rows: slice) -> Tensor:

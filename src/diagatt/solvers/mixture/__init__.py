@@ -23,6 +23,7 @@ from diagatt.solvers.base import (
 )
 from diagatt.solvers.checkpoint import Checkpoint
 from diagatt.solvers.gradient.adam import train as train_module
+from diagatt.solvers.gradient.joint import Joint
 from diagatt.solvers.gradient.train import OPTIMIZERS, entry, start_at_pooled
 from diagatt.solvers.mixture.objective import (
     MixtureModule,
@@ -191,6 +192,15 @@ class Mixture(Solver):
         steps = [line["loss"] for line in history + further]
         lines = [entry(k, loss) for k, loss in enumerate(steps, 1)]
         return self._fitted(module, problem, lines, report)
+
+    def joint(self, problem: Problem, model: Model, seed: int) -> Joint:
+        """Return an attention with its dispersion to train with an encoder, at its start."""
+        names: dict[str, Any] = {"parameterization": self.parameterization, "rank": self.rank}
+        names["none"] = self.none and not problem.has_one_row_samples_only
+        attention = model.module(problem, readout="mixture", family=problem.family, **names)
+        attention.reset_parameters(0.1, torch.Generator().manual_seed(seed))
+        module = MixtureModule(attention, null_dispersion(problem))
+        return Joint(module, attention, self._training(model))
 
     def errors(self, fitted: Fitted, samples: Samples, model: Model) -> Errors:
         """Return the sandwich of the penalized likelihood, the dispersion among its parameters."""

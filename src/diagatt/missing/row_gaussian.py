@@ -1,0 +1,110 @@
+"""One Gaussian for all rows, fitted by EM to what is observed of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from diagatt.missing.patterns import Conditional, Patterns
+
+__all__ = ["RowGaussian", "fit_row_gaussian", "inverted"]
+
+MAX_ITERATIONS, TOLERANCE = 100, 1e-5  # EM, and the change in standard deviations that ends it
+BLOCK = 16384  # rows that are completed in one go
+MOST_ROWS = 50_000  # that a Gaussian is fitted to: more say nothing new
+LEAST_VARIANCE = 1e-12  # of a feature, relative to its mean square
+
+
+@dataclass(frozen=True)
+class RowGaussian:
+    """N(mean, covariance) of rows, float64."""
+
+    mean: Tensor  # (d,)
+    covariance: Tensor  # (d, d)
+
+    def conditional(self, patterns: Patterns) -> Conditional:
+        """Return what it says about missing entries."""
+        return Conditional(patterns, self.mean, inverted(self.covariance))
+
+
+def inverted(covariance: Tensor) -> Tensor:
+    """Return the precision matrix, or matrices."""
+    return torch.cholesky_inverse(torch.linalg.cholesky(covariance))
+
+
+def fit_row_gaussian(values: np.ndarray) -> RowGaussian:
+    r"""Fit a Gaussian to rows with missing entries (NaN) by EM.
+
+    The E-step takes the expectation of :math:`x` and :math:`xx^⊤` given what is observed, the
+    M-step their means. As many rows as there are features are added that have the variances of the
+    features and no correlation, so that few rows have an invertible covariance, too.
+
+    Parameters
+    ----------
+    values : array of shape (N, d)
+        Every feature is observed in some row. Of more rows than 50,000, or than ten times the
+        count of features if that is larger, so many are drawn.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(2000, 1)) @ [[1.0, 1.0]] + 0.1 * rng.normal(size=(2000, 2))
+    >>> x[rng.random(x.shape) < 0.2] = np.nan
+    >>> fit_row_gaussian(x).covariance.round(decimals=1)
+    tensor([[1., 1.],
+            [1., 1.]], dtype=torch.float64)
+    """
+    most = max(MOST_ROWS, 10 * values.shape[1])
+    if len(values) > most:
+        some = values[np.sort(np.random.default_rng(0).choice(len(values), most, replace=False))]
+        values = values if np.isnan(some).all(axis=0).any() else some
+    blocks = [
+        torch.from_numpy(values[start : start + BLOCK].astype(np.float64))
+        for start in range(0, len(values), BLOCK)
+    ]
+    hidden = [block.isnan() for block in blocks]
+    patterns = [Patterns(missing) for missing in hidden]
+    mean, variance = _observed_moments(blocks, hidden)
+    now = RowGaussian(mean, torch.diag(variance))
+    for _ in range(MAX_ITERATIONS):
+        before, now = now, _step(now, blocks, patterns)
+        scale = before.covariance.diagonal().sqrt()
+        change = torch.maximum(
+            ((now.mean - before.mean) / scale).abs().max(),
+            ((now.covariance - before.covariance) / scale / scale[:, None]).abs().max(),
+        )
+        if float(change) < TOLERANCE:
+            break
+    return now
+
+
+def _observed_moments(blocks: list[Tensor], hidden: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """Return means and variances of observed entries, (d,) each."""
+    count = torch.stack([(~missing).sum(dim=0) for missing in hidden]).sum(dim=0).double()
+    mean = torch.stack([block.nansum(dim=0) for block in blocks]).sum(dim=0) / count
+    square = sum((block - mean).nan_to_num(0.0).square().sum(dim=0) for block in blocks) / count
+    floor = LEAST_VARIANCE * (mean.square() + square)
+    return mean, torch.where(square > floor, square, floor.clamp(min=1e-300) + (floor == 0))
+
+
+def _step(now: RowGaussian, blocks: list[Tensor], patterns: list[Patterns]) -> RowGaussian:
+    """Make one E-step and one M-step."""
+    N, d = sum(len(block) for block in blocks), len(now.mean)
+    precision = inverted(now.covariance)
+    total = now.mean.new_zeros(d)
+    moments = torch.zeros_like(now.covariance)  # about the present mean
+    for block, own in zip(blocks, patterns, strict=True):
+        conditional = Conditional(own, now.mean, precision)
+        residual = conditional.means(block) - now.mean
+        total += residual.sum(dim=0)
+        moments += residual.T @ residual
+        moments += conditional.total(own.summed(residual.new_ones(len(residual))))
+    shift = total / N
+    covariance = moments / N - torch.outer(shift, shift)
+    variance = covariance.diagonal()
+    variance = torch.where(variance > 0, variance, now.covariance.diagonal())
+    covariance = (N * covariance + d * torch.diag(variance)) / (N + d)
+    return RowGaussian(now.mean + shift, (covariance + covariance.T) / 2)
