@@ -59,6 +59,8 @@ class Family(ABC):
     n_outcomes: ClassVar[int] = 1
     #: Whether a mixture over rows predicts what the family does; a mixture of quantiles is none.
     predicts_mixtures: ClassVar[bool] = True
+    #: Whether a pooled row predicts badly, so that models of latent rows predict by the mixture.
+    needs_mixture: ClassVar[bool] = False
     #: Whether the objective is one of all samples together, which `couple` evaluates.
     couples_samples: ClassVar[bool] = False
     #: Whether the shape is estimated together with the predictor.

@@ -195,7 +195,7 @@ class Likelihood(Solver):
         """Return how new samples are predicted."""
         if self.readout != "auto":
             return self.readout
-        return "mixture" if problem.family.name == "ordinal" else "pooled"
+        return "mixture" if problem.family.needs_mixture else "pooled"
 
     def errors(self, fitted: Fitted, samples: Samples, model: Model) -> Errors:
         """Return the sandwich over rows' distributions and the response.
