@@ -25,7 +25,7 @@ from diagatt.solvers import Gradient, Likelihood, Mixture, Uniform
 
 NAME = "survival_bags"
 SETS = ("cirrhosis", "icu_nutrition")
-FOLDS, REPEATS = 5, 2
+FOLDS, REPEATS = 5, 5
 Risk = Callable[[Bags, np.ndarray, np.ndarray, int], np.ndarray]
 
 

@@ -109,6 +109,12 @@ def segment_mean(x: Tensor, offsets: Tensor, log_prior: Tensor | None = None) ->
     return segment_sum(x, offsets) / lengths.reshape(-1, *[1] * (x.ndim - 1))
 
 
+def segment_spread(x: Tensor, offsets: Tensor, log_prior: Tensor | None = None) -> Tensor:
+    """Return standard deviations over the rows of each sample, (N, d) → (n, d), weighted alike."""
+    centred = x - spread(segment_mean(x, offsets, log_prior), offsets)
+    return segment_mean(centred.square(), offsets, log_prior).sqrt()
+
+
 def segment_argmax(x: Tensor, offsets: Tensor) -> Tensor:
     """Return the position of the first largest row of each column and sample, (N, R) → (n, R)."""
     lengths = offsets.diff()

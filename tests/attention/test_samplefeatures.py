@@ -10,9 +10,10 @@ from tests.closeness import assert_equal_up_to_rounding
 
 BY_HAND = {
     "size": lambda X: [len(X), np.log(len(X))],
-    "mean": lambda X: X.mean(axis=0),
     "sum": lambda X: X.sum(axis=0),
     "max": lambda X: X.max(axis=0),
+    "min": lambda X: X.min(axis=0),
+    "spread": lambda X: X.std(axis=0),
 }
 WEIGHTS = torch.tensor([1.0, 2.0, 1.0, 3.0], dtype=torch.float64)
 
@@ -63,7 +64,7 @@ def test_copies_of_samples_are_weights():
     theirs = SampleFeatures.fitted_to(FEATURES, torch.cat(copied), cuts, ones)
     assert_equal_up_to_rounding(ours.shift.numpy(), theirs.shift.numpy())
     assert_equal_up_to_rounding(ours.scale.numpy(), theirs.scale.numpy())
-    assert len(ours.shift) == 2 + 3 * D
+    assert len(ours.shift) == 2 + 4 * D
 
 
 def test_the_type_of_rows_is_kept():

@@ -1,4 +1,4 @@
-"""Features of whole samples: their sizes, and sums and maxima of their rows.
+"""Features of whole samples: their sizes, and sums, extremes and spreads of their rows.
 
 Where contributions of rows add up, as those of atoms of a molecule do, sums and sizes decide; they
 enter the predictor beside attention, like shared covariates.
@@ -12,9 +12,9 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from diagatt.segments import segment_max, segment_sum
+from diagatt.segments import segment_max, segment_spread, segment_sum
 
-FEATURES = ("size", "mean", "sum", "max")
+FEATURES = ("size", "sum", "max", "min", "spread")
 
 
 def n_sample_features(kinds: Sequence[str], n_dimensions: int) -> int:
@@ -27,8 +27,9 @@ class SampleFeatures(nn.Module):
 
     Attributes
     ----------
-    kinds : tuple of {"size", "mean", "sum", "max"}
-        Count of rows and its logarithm; mean, sum and maximum of every feature of the rows.
+    kinds : tuple of {"size", "sum", "max", "min", "spread"}
+        Count of rows and its logarithm; sum, maximum, minimum and standard deviation of every
+        feature of the rows.
     shift, scale : tensors of shape (e,)
     """
 
@@ -75,9 +76,10 @@ def _features(
         size, counted = segment_sum(weight, offsets), weight * rows
     made = {
         "size": lambda: torch.cat([size, size.log()], dim=1),
-        "mean": lambda: segment_sum(counted, offsets) / size,
         "sum": lambda: segment_sum(counted, offsets),
         "max": lambda: segment_max(rows, offsets),
+        "min": lambda: -segment_max(-rows, offsets),
+        "spread": lambda: segment_spread(rows, offsets, log_prior),
     }
     columns = [rows.new_zeros(len(offsets) - 1, 0), *(made[kind]() for kind in kinds)]
     return torch.cat(columns, dim=1)

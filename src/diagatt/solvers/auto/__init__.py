@@ -20,6 +20,7 @@ from diagatt.solvers.auto.contestants import (
     SAMPLE_FEATURES,
     Contestant,
     attention_contestants,
+    extreme_contestants,
     likelihood_contestant,
     solver_contestants,
     uniform_contestants,
@@ -203,7 +204,7 @@ class Auto(Solver):
         dimensions = contest.preparation.of(latent).samples.n_features
         serves = latent.as_solver().refuse(part, model) is None
         serves = serves and part.n_samples >= PER_DIMENSION * dimensions
-        contest.enter([*attending, *([latent] if serves else [])])
+        contest.enter([*attending, *_looking_at_extremes(contest), *([latent] if serves else [])])
         if extra is not None and not contest.is_clear(contest.leader(contest.entries), extra):
             beside = (extra.contestant.rows, family, extra.contestant.features, coarse)
             contest.enter(attention_contestants(*beside))
@@ -230,11 +231,18 @@ def _helpful_features(contest: Contest) -> Entry | None:
         contestant
         for rows in dict.fromkeys([plain.contestant.rows, affine.contestant.rows])
         for features in SAMPLE_FEATURES
-        if sizes_vary or features == ("max",)  # sums are means otherwise
+        if sizes_vary or "size" not in features  # sums are means otherwise
         for contestant in uniform_contestants(rows, features)
     ]
     best = contest.leader(contest.enter(tried))
     return best if contest.is_clear(best, plain) else None
+
+
+def _looking_at_extremes(contest: Contest) -> list[Contestant]:
+    """Return fits to the row where a feature is extreme, if mapped rows still have features."""
+    rows = contest.preparation.of(Contestant("unit")).rows
+    is_projected = rows.n_dimensions < len(rows.columns)
+    return [] if is_projected else extreme_contestants("unit", rows.columns.tolist())
 
 
 def _contest_part(problem: Problem, seed: int) -> Samples:

@@ -25,6 +25,7 @@ from diagatt.families import Family
 from diagatt.rowmaps import MOST_NEEDED, ROW_MAPS, RowMap
 from diagatt.segments import spread
 from diagatt.solvers.auto.contestants import LINEAR, Contestant
+from diagatt.solvers.auto.extremes import extreme_rows, looking_at, scored
 from diagatt.solvers.auto.many import ManyFits
 from diagatt.solvers.auto.shared_rows import SharedRows
 from diagatt.solvers.base import Fitted, Model
@@ -303,7 +304,8 @@ def row_weights(samples: Samples) -> Tensor:
 def batch_key(contestant: Contestant) -> tuple:
     """Return what contestants that are fitted together have in common."""
     linear = contestant.penalties is not None and contestant.penalties.quadratic == LINEAR
-    return (contestant.rows, contestant.features, contestant.attends, linear)
+    kind = (contestant.attends, contestant.extreme is None, linear)
+    return (contestant.rows, contestant.features, *kind)
 
 
 def fit_contestants(
@@ -320,12 +322,16 @@ def fit_contestants(
             fit_alone(contestant, _counted(samples, column), model, seed)
             for contestant, column in zip(contestants, weights.T, strict=True)
         ]
+    extremes = [c.extreme for c in contestants if c.extreme is not None]
+    found_rows = extreme_rows(samples, extremes) if extremes else None
     penalties = [c.penalties for c in contestants if c.penalties is not None]
     scaled = [p._replace(value=p.value * model.ridge) for p in penalties]
     free = samples.n_covariates - len(prepared.features.shift)
-    many = ManyFits(prepared.shared, scaled, weights, [c.readout for c in contestants], free)
+    readouts = [c.readout for c in contestants]
+    many = ManyFits(prepared.shared, scaled, weights, readouts, free, found_rows)
     found = zip(contestants, many.fitted(many.fit()), strict=True)
-    return [Fitted(module, c.as_solver(), [[]], dispersion=phi) for c, (module, phi) in found]
+    fits = [Fitted(module, c.as_solver(), [[]], dispersion=phi) for c, (module, phi) in found]
+    return list(map(scored, fits, extremes)) if extremes else fits
 
 
 def _counted(samples: Samples, weights: Tensor) -> Samples:
@@ -337,7 +343,11 @@ def fit_alone(
     contestant: Contestant, problem: Problem, model: Model, seed: int, **how: Any
 ) -> Fitted:
     """Let a contestant's own solver fit it; a model of latent rows predicts as such."""
-    fitted = contestant.as_solver().fit(problem, model, seed=seed, **how)
+    solver, extreme = contestant.as_solver(), contestant.extreme
+    if extreme is not None:
+        there = problem.changed(lambda samples: looking_at(samples, extreme))
+        return scored(solver.fit(there, model, seed=seed, **how), extreme)
+    fitted = solver.fit(problem, model, seed=seed, **how)
     if contestant.readout != "mixture" or fitted.module.readout == "mixture":
         return fitted
     return replace(fitted, module=as_mixture(fitted.module, problem.family))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from diagatt.families import Family
 from diagatt.rowmaps import MOST_FULL
@@ -17,6 +18,17 @@ from diagatt.solvers.uniform import Uniform
 
 LINEAR = math.inf  # penalty of W under which a score is linear
 LARGE_RIDGE = 1e6  # stands for it where solvers need a number
+
+
+class Extreme(NamedTuple):
+    """The largest or the smallest entry of a feature, as a reason to look at a row."""
+
+    feature: int  # of the original rows
+    column: int  # of the mapped rows
+    sign: int  # 1 for the largest entry, −1 for the smallest
+
+    def __str__(self) -> str:
+        return f"{'largest' if self.sign > 0 else 'smallest'} x{self.feature}"
 
 
 @dataclass(frozen=True)
@@ -35,6 +47,8 @@ class Contestant:
         Features of whole samples beside attention.
     solver : Solver, optional
         Fits on its own.
+    extreme : Extreme, optional
+        The score is not fitted: attention goes to the row where a feature is extreme.
     """
 
     rows: str
@@ -42,10 +56,13 @@ class Contestant:
     penalties: Penalties | None = None
     features: tuple[str, ...] = ()
     solver: Solver | None = None
+    extreme: Extreme | None = None
 
     @property
     def attends(self) -> bool:
         """Whether it looks for rows."""
+        if self.extreme is not None:
+            return True
         return self.readout != "uniform" if self.solver is None else self.solver.attends
 
     @property
@@ -69,7 +86,7 @@ class Contestant:
         """Return the solver that minimizes the same objective."""
         if self.solver is not None:
             return self.solver
-        if self.penalties is None or not self.attends:
+        if self.penalties is None or self.readout == "uniform":
             return Uniform()
         quadratic, linear, _ = self.penalties
         ridges = {"score_ridge": min(quadratic, LARGE_RIDGE), "linear_ridge": linear}
@@ -85,8 +102,10 @@ class Contestant:
     def label(self) -> str:
         """What tells this contestant from the others of its method."""
         words = [f"{self.rows} rows"]
+        if self.extreme is not None:
+            words = [f"the row with the {self.extreme}"]
         if self.penalties is not None:
-            used = self.penalties if self.attends else self.penalties[2:]
+            used = self.penalties[2:] if self.readout == "uniform" else self.penalties
             words.append("ridges " + ", ".join(f"{ridge:g}" for ridge in used))
         if self.features:
             words.append("with " + " and ".join(self.features))
@@ -106,9 +125,18 @@ _MIXTURE: _Grid = {
     "coarse": [(10, 0.5, 1), (LINEAR, 5, 1)],
 }
 _UNIFORM: dict[str, tuple[float, ...]] = {"affine": (0.1, 1, 10, 100, 1000), "bent": (1, 10, 100)}
+_EXTREME = 3.0
 SHAPES = {"common": "affine", "unit": "affine", "ranks": "bent", "squares": "bent"}
 # Features of whole samples that the fits without attention try beside the mean row.
-SAMPLE_FEATURES = (("size",), ("size", "sum"), ("max",), ("size", "sum", "max"))
+SAMPLE_FEATURES = (
+    ("size",),
+    ("size", "sum"),
+    ("max",),
+    ("min", "max"),
+    ("spread",),
+    ("min", "max", "spread"),
+    ("size", "sum", "max"),
+)
 
 
 # Those whose predictions out of fold decide whether there is any row of interest. They are named
@@ -138,6 +166,18 @@ def attention_contestants(
 def _mixes(family: Family) -> bool:
     """Whether a batched fit has the likelihood of a mixture over rows."""
     return family.is_quadratic or not family.has_dispersion
+
+
+def extreme_contestants(rows: str, features: Sequence[int]) -> list[Contestant]:
+    """Return fits to the row where one feature is extreme; features are those that vary."""
+    return [
+        Contestant(
+            *(rows, "uniform", Penalties(LINEAR, LINEAR, _EXTREME)),
+            extreme=Extreme(feature, column, sign),
+        )
+        for column, feature in enumerate(features)
+        for sign in (1, -1)
+    ]
 
 
 def wide_contestants(family: Family) -> list[Contestant]:

@@ -107,14 +107,18 @@ def _family_terms(layout: Layout, y: Tensor, z: Tensor) -> tuple[Tensor, Tensor]
     )
 
 
-def uniform_loss(layout: Layout, parts: Parts, weights: Tensor) -> Loss:
-    """Return the losses of fits to mean rows."""
-    rows = layout.shared.mean_rows
-    z = (rows @ parts.value).reshape(parts.shared.shape) + parts.shared
-    losses, slopes = _family_terms(layout, layout.samples.y, z)
+def uniform_loss(layout: Layout, parts: Parts, weights: Tensor, rows: Tensor) -> Loss:
+    """Return the losses of fits to one row per sample: (n, d) for all fits, or (M, n, d)."""
+    n, M, K = parts.shared.shape
+    if rows.ndim == 2:
+        z = (rows @ parts.value).reshape(n, M, K)
+    else:
+        z = (rows @ parts.value.reshape(-1, M, K).transpose(0, 1)).transpose(0, 1)
+    losses, slopes = _family_terms(layout, layout.samples.y, z + parts.shared)
     slopes = weights[:, :, None] * slopes
-    of_value = slopes.flatten(1).T @ rows  # (M·K, d)
-    return Loss((weights * losses).sum(dim=0), parts.effect_slopes(of_value, slopes))
+    of_value = slopes.permute(1, 2, 0) @ rows  # (M, K, d)
+    total = (weights * losses).sum(dim=0)
+    return Loss(total, parts.effect_slopes(of_value.flatten(0, 1), slopes))
 
 
 class _Slopes(NamedTuple):

@@ -68,6 +68,8 @@ class ManyFits:
         "uniform" for all of them, or for none.
     n_free : int
         How many leading covariates are not penalized.
+    rows : tensor of shape (M, n, d), optional
+        One row per sample that each fit without scores sees instead of the mean row.
     """
 
     shared: SharedRows
@@ -75,6 +77,7 @@ class ManyFits:
     weights: Tensor
     readouts: Sequence[str]
     n_free: int = 0
+    rows: Tensor | None = None
 
     @property
     def attends(self) -> bool:
@@ -168,7 +171,8 @@ class ManyFits:
         if self.attends:
             loss = attention_loss(self._layout, parts, weights, self._mixes[which])
         else:
-            loss = uniform_loss(self._layout, parts, weights)
+            rows = self.shared.mean_rows if self.rows is None else self.rows[which]
+            loss = uniform_loss(self._layout, parts, weights, rows)
         penalty = 0.5 * (ridges * theta.square()).sum(dim=1)
         return loss.total.double() + penalty, loss.slope.double() + ridges * theta
 

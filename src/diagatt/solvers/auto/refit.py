@@ -111,7 +111,7 @@ def _with_errors(fitted: Fitted, contestant: Contestant, problem: Problem, model
 
     scores = "linear" if penalties.quadratic == LINEAR else "all"
     objective = Objective(penalty, scores)
-    if not contestant.attends:
+    if contestant.readout == "uniform":  # nothing about scores is fitted
         ridge = penalties.value * model.ridge
         objective = Objective(lambda module, _: module.penalty(ridge, 0.0), "none")
     mixes = fitted.module.readout == "mixture" and samples.family.has_dispersion

@@ -29,8 +29,9 @@ def contest_existence(contest: Contest, entries: Sequence[Entry]) -> Existence |
     if not attending:
         return None
     without = [e for e in entries if not e.contestant.attends and _is_complete(e)]
-    # A maximum is that of some row: what it explains is no reason to believe in none.
-    without = [e for e in without if "max" not in e.contestant.features]
+    # Extremes are those of some row, and so are most spreads: what they explain is no reason to
+    # believe in none.
+    without = [e for e in without if not {"min", "max", "spread"} & set(e.contestant.features)]
     pooled = _mean_predictor(contest, without, _weights(contest, without)) if without else None
     witnesses = [e for e in attending if e.contestant.is_witness]
     if not witnesses:
