@@ -6,12 +6,12 @@ prediction pass through, decisions that are made by name, and lines and files of
 
 from __future__ import annotations
 
+import cProfile
 import inspect
 import re
-import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import diagatt
 from diagatt import DiagAttRegressor, simulate
@@ -33,21 +33,16 @@ OWNERS = {
 STORES = r"isinstance\([^)]*\b(RowStore|StoredProblem|Samples)\b"
 
 
-def files_touched(call: Any) -> set[str]:
-    """Return the files of the library whose functions run during a call."""
-    found: set[str] = set()
+def files_touched(call: Callable[[], object]) -> set[str]:
+    """Return the files of the library whose functions run during a call.
 
-    def note(frame: Any, event: str, _: Any) -> None:
-        name = frame.f_code.co_filename
-        if event == "call" and name.startswith(str(SOURCE)):
-            found.add(str(Path(name).relative_to(SOURCE)))
-
-    sys.setprofile(note)
-    try:
-        call()
-    finally:
-        sys.setprofile(None)
-    return found
+    The profiler is written in C, so a fit of a million calls takes about as long as without it.
+    """
+    profile = cProfile.Profile(subcalls=False, builtins=False)
+    profile.runcall(call)
+    codes = (entry.code for entry in profile.getstats())
+    names = (Path(code.co_filename) for code in codes if not isinstance(code, str))
+    return {str(name.relative_to(SOURCE)) for name in names if SOURCE in name.parents}
 
 
 def decisions_by_name() -> list[str]:
