@@ -357,7 +357,7 @@ def log_density(y: np.ndarray, mean: np.ndarray, family: str) -> np.ndarray:
     and the other way round.
     """
     held = get_family("gaussian" if family == "auto" else family)
-    if held.name != "gaussian":  # positive means, whatever a method predicts
+    if not held.has_identity_link:  # positive means, whatever a method predicts
         mean = np.maximum(mean, 0.01 * y.mean())
     response = torch.as_tensor(np.asarray(y, dtype=np.float64))
     z = held.link(torch.as_tensor(np.asarray(mean, dtype=np.float64))[:, None])
@@ -367,7 +367,7 @@ def log_density(y: np.ndarray, mean: np.ndarray, family: str) -> np.ndarray:
         other = torch.from_numpy(~half)
         phi = held.unit_dispersion(response[other], z[other]).mean().item()
         here = torch.from_numpy(half)
-        floor = 1e-12 + 1e-4 * float(np.var(y)) if held.name == "gaussian" else 1e-12
+        floor = 1e-12 + (1e-4 * float(np.var(y)) if held.is_quadratic else 0.0)
         found = held.log_density(response[here], z[here], max(phi, floor))
         density[half] = found.numpy()
     return density
