@@ -18,6 +18,15 @@ class Times(Family):
     response_width = 3
     estimates_shape = True
 
+    @property
+    def log_hazard_per_unit(self) -> float | None:
+        """What one unit of z adds to the log hazard at all times; None if hazards cross."""
+        return None
+
+    def with_ties(self, ties: str) -> Times:
+        """Return the family with this way to count events at one time, where it counts any."""
+        return self
+
     @staticmethod
     def is_event(y: Tensor) -> Tensor:
         """Return which times are exact, (n,) bool."""

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from diagatt.attention.blend import Blend
-from diagatt.attention.coupling import least_rows
+from diagatt.attention.coupling import is_distinct, least_rows
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.families import Family
 from diagatt.missing import filled_in
@@ -55,7 +55,7 @@ class Model:
     @property
     def is_distinct(self) -> bool:
         """Whether the heads choose different rows."""
-        return self.coupling == "distinct"
+        return is_distinct(self.coupling)
 
     @property
     def is_plain(self) -> bool:
