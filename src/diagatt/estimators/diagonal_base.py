@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
@@ -175,8 +176,9 @@ class _DiagAtt(TakesCovariates, Calibrated):
         return cls(**settings).set_params(**parameters)
 
     @classmethod
+    @abstractmethod
     def _estimator_type_name(cls) -> str:
-        raise NotImplementedError
+        """Return the name by which presets know what is estimated."""
 
     @from_sources
     def fit(
@@ -316,9 +318,9 @@ class _DiagAtt(TakesCovariates, Calibrated):
         if self.n_heads != 1:
             raise ValueError("row_labels are for one head: set n_heads=1.")
 
+    @abstractmethod
     def _stored_encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
         """Return the function that turns stored responses into numbers."""
-        raise NotImplementedError
 
     @classmethod
     def from_format_1(

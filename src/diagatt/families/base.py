@@ -165,8 +165,8 @@ class Family(ABC):
         return [self]
 
     def couple(self, y: Tensor, weights: Tensor) -> RiskSets:
-        """Return the objective of all samples together, for families that have one."""
-        raise NotImplementedError
+        """Return the objective of all samples together, which most families lack."""
+        raise NotImplementedError(f"the {self.name} family has a loss of single samples.")
 
     # ------------------------------------------------------------------ numbers about responses
 

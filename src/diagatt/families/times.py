@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 import torch
 from torch import Tensor
 
@@ -41,6 +43,6 @@ class Times(Family):
         finite = torch.isfinite(entry) & torch.isfinite(lower) & ~torch.isnan(upper)
         return finite & (entry >= 0) & (lower >= entry) & (upper >= lower) & (upper > entry)
 
+    @abstractmethod
     def log_survival(self, times: Tensor, z: Tensor) -> Tensor:
         """Return log P(T > t) for times and predictors of shapes that broadcast."""
-        raise NotImplementedError
