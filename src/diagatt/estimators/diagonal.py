@@ -358,7 +358,8 @@ random_state, device, verbose, encoder, missing
 
         One array of classes per sample; of several labels, a list of such arrays. The sets rest on
         probabilities of samples that fits had not seen. The default has such fits; other solvers
-        need `calibrate`.
+        need `calibrate`. Every class is held with that probability, rare ones, too: a set may leave
+        out the most probable class where that class is frequent and usually more probable still.
 
         Parameters
         ----------
@@ -382,5 +383,6 @@ random_state, device, verbose, encoder, missing
         conformity = self._conformity()
         probabilities = self._probabilities(self._linear_predictor(X, covariates, offset))
         cuts = class_thresholds(conformity, level, len(self.classes_))
+        held = probabilities >= cuts
         best = probabilities == probabilities.max(axis=1, keepdims=True)
-        return [self.classes_[line] for line in (probabilities >= cuts) | best]
+        return [self.classes_[line] for line in held | (best & ~held.any(axis=1, keepdims=True))]
