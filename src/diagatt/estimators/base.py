@@ -128,6 +128,7 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         y: Any,
         sample_weight: Any,
         covariates: Any,
+        *,
         groups: Any = None,
         offset: Any = None,
         exposure: Any = None,
