@@ -123,7 +123,7 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
                 )
             if name in cls.former_parameters:
                 raise TypeError(
-                    f"{name} is that of the samples, which fits keep: write "
+                    f"{name} is no parameter: fits keep the one of the samples; write "
                     'fit(RaggedRows.coerce(X).astype("float32"), y) or pass float64 rows.'
                 )
             owners = [kind.__name__ for kind in SOLVERS.values() if name in kind.rules]
