@@ -63,7 +63,7 @@ check: $(READY)
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 # The unit tests of the core, for the time between two edits.
-FAST := tests/attention tests/families tests/solvers tests/test_segments.py tests/test_scores.py tests/test_ragged.py \
+FAST := tests/attention tests/families tests/solvers tests/test_segments.py tests/test_scores.py tests/test_ragged*.py \
 	tests/test_coerce.py tests/test_parameters.py tests/test_selection.py tests/test_rooms.py
 
 check-fast: $(READY)

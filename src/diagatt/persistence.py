@@ -22,6 +22,11 @@ from diagatt.modelfile import ModelFileError
 from diagatt.parameters import check as check_parameters
 from diagatt.parameters import shown
 
+# What a model file consists of, and where it lies.
+Tensors = Mapping[str, np.ndarray]
+Document = Mapping[str, Any]
+AnyPath = str | os.PathLike
+
 FORMAT_VERSION = 2
 
 # Entries that every document has, and their types.
@@ -61,7 +66,7 @@ class SavedToFile:
         if cls.__module__.startswith(ROOMS) and not cls.__name__.startswith("_"):
             _REGISTERED[cls.__name__] = cls
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: AnyPath) -> None:
         """Write the fitted estimator to one safetensors file, atomically.
 
         Parameters
@@ -72,7 +77,7 @@ class SavedToFile:
         modelfile.write(path, *self.to_document())
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> Self:
+    def load(cls, path: AnyPath) -> Self:
         """Read an estimator that `save` wrote; a damaged file raises `ModelFileError`."""
         return cls.from_document(*modelfile.read(path), path)
 
@@ -81,18 +86,13 @@ class SavedToFile:
         return to_document(self)
 
     @classmethod
-    def from_format_1(
-        cls, tensors: Mapping[str, np.ndarray], document: Mapping[str, Any]
-    ) -> tuple[Mapping[str, np.ndarray], Mapping[str, Any]]:
+    def from_format_1(cls, tensors: Tensors, document: Document) -> tuple[Tensors, Document]:
         """Return what a file of format 1 holds in the present format; most has not changed."""
         return tensors, document
 
     @classmethod
     def from_document(
-        cls,
-        tensors: Mapping[str, np.ndarray],
-        document: Mapping[str, Any],
-        path: str | os.PathLike = "the file",
+        cls, tensors: Tensors, document: Document, path: AnyPath = "the file"
     ) -> Self:
         """Return the fitted estimator that `to_document` took apart."""
         return from_document(cls, tensors, document, path)
@@ -123,9 +123,9 @@ def to_document(estimator: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 def from_document(
     classes: type | Mapping[str, type],
-    tensors: Mapping[str, np.ndarray],
-    document: Mapping[str, Any],
-    path: str | os.PathLike = "the file",
+    tensors: Tensors,
+    document: Document,
+    path: AnyPath = "the file",
 ) -> Any:
     """Return the fitted estimator that `to_document` took apart.
 
@@ -161,7 +161,7 @@ def from_document(
     return estimator
 
 
-def build(kind: Any, document: Mapping[str, Any], *, without: tuple[str, ...] = ()) -> Any:
+def build(kind: Any, document: Document, *, without: tuple[str, ...] = ()) -> Any:
     """Return an object of the class with the parameters of a file, all of them and no others.
 
     Parameters
@@ -200,7 +200,7 @@ def _is_device(name: Any) -> bool:
         return False
 
 
-def refusal(path: str | os.PathLike, name: str, error: Exception) -> ModelFileError:
+def refusal(path: AnyPath, name: str, error: Exception) -> ModelFileError:
     """Return the error that says in one sentence why the file holds no such estimator."""
     words = f"it lacks {error}" if isinstance(error, KeyError) else str(error).rstrip(".")
     return ModelFileError(f"{path} holds no valid {name}: {words}.")
@@ -219,9 +219,7 @@ def registered() -> dict[str, Any]:
     return {name: kind for name, kind in _REGISTERED.items() if not isabstract(kind)}
 
 
-def restore(
-    tensors: Mapping[str, np.ndarray], document: Mapping[str, Any], path: str | os.PathLike
-) -> Any:
+def restore(tensors: Tensors, document: Document, path: AnyPath) -> Any:
     """Return the fitted estimator of a document, whichever of diagatt's own it is."""
     name = class_named(document, "estimator", path)
     if name not in registered():
@@ -229,7 +227,7 @@ def restore(
     return registered()[name].from_document(tensors, document, path)
 
 
-def class_named(document: Any, kind: str, path: str | os.PathLike) -> str:
+def class_named(document: Any, kind: str, path: AnyPath) -> str:
     """Return the name of the class that a document of this kind is about."""
     _check_head(document, kind, path)
     name = document.get("class")
@@ -238,9 +236,7 @@ def class_named(document: Any, kind: str, path: str | os.PathLike) -> str:
     return name
 
 
-def check_document(
-    document: Any, kind: str, path: str | os.PathLike, more: tuple[str, ...] = ()
-) -> None:
+def check_document(document: Any, kind: str, path: AnyPath, more: tuple[str, ...] = ()) -> None:
     """Refuse a document of another kind, of a newer format, or of other entries.
 
     Parameters
@@ -270,7 +266,7 @@ def check_document(
         )
 
 
-def _check_head(document: Any, kind: str, path: str | os.PathLike) -> None:
+def _check_head(document: Any, kind: str, path: AnyPath) -> None:
     """Refuse a document of another kind or of a newer format."""
     if not isinstance(document, Mapping) or document.get("kind") != kind:
         found = document.get("kind") if isinstance(document, Mapping) else document

@@ -166,7 +166,7 @@ def weighted_pool(weights: Tensor, values: Tensor, offsets: Tensor) -> Tensor:
 
 
 def sample_blocks(offsets: Tensor, rows: int = PASS_ROWS) -> Iterator[tuple[slice, slice]]:
-    """Cut samples into consecutive blocks of about so many rows: (samples, rows) slices.
+    """Cut samples into consecutive blocks of about `rows` rows: (samples, rows) slices.
 
     A sample is never split; one that is longer than a block is a block of its own.
 

@@ -137,7 +137,7 @@ def test_what_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"maps 160 rows to the shape \(320,\)"):
         DiagAttRegressor(solver="gradient", encoder=nn.Flatten(0)).fit(X, y)
     model = DiagAttRegressor(solver=Gradient(**ADAM), encoder=SHORT, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="folds would need an encoder each"):
+    with pytest.raises(ValueError, match="every fold would need its own"):
         model.calibrate(X, y)
     tensors, document = model.to_document()
     document["encoder"]["parameter"]["parameters"]["hidden"] = "wide"

@@ -172,7 +172,7 @@ def test_bad_offsets_are_named(data, given, words):
 
 
 def test_exposure_needs_a_log_link(data):
-    with pytest.raises(ValueError, match="for a log link: the gaussian family has another one"):
+    with pytest.raises(ValueError, match="a log link, and the gaussian family has another"):
         DiagAttRegressor().fit(data.X, data.y, exposure=np.ones(N))
 
 

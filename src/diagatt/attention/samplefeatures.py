@@ -18,7 +18,7 @@ FEATURES = ("size", "sum", "max", "min", "spread")
 
 
 def n_sample_features(kinds: Sequence[str], n_dimensions: int) -> int:
-    """Return how many features of samples there are for rows of so many dimensions."""
+    """Return how many features of a sample there are for rows of `n_dimensions` features."""
     return sum(2 if kind == "size" else n_dimensions for kind in kinds)
 
 

@@ -32,7 +32,7 @@ class Plan:
     shuffled : bool
         Permute training responses: the leak test.
     splits : int, optional
-        At most so many splits of each set.
+        Largest count of splits per set.
     """
 
     def __init__(

@@ -22,16 +22,17 @@ class Discovery(NamedTuple):
 
 
 class Discoveries(Sequence[Discovery]):
-    """Rows that are named, surest first.
+    """Rows that are named as active, surest first.
 
     Attributes
     ----------
     fdr : float
-        The share of wrong rows that was allowed.
+        The largest share of wrong rows that was allowed.
     is_trusted : bool
-        Whether the rate is kept: labels decided, or weights are posteriors (T̂ near 1).
+        Whether the rate can be relied on, because labelled samples decided or because weights are
+        posteriors (T̂ near 1).
     note : str
-        What the rate rests on.
+        What the rate is based on.
     """
 
     def __init__(self, lines: Sequence[Discovery], fdr: float, is_trusted: bool, note: str) -> None:

@@ -41,20 +41,21 @@ class Certainty:
     rows : array (n, R), int
         Rows of interest, as `locate` names them.
     posterior : array (n, R)
-        Attention weight of that row, recalibrated if it was too sure of itself.
+        Attention weight of that row, recalibrated if attention was too sure of itself.
     entropy : array (n, R)
         Entropy of the attention in nats; 0 is certainty, log p is ignorance.
     ambiguous : bool array (n, R)
         Whether the row has less than half of the weight.
     row_sets : list
-        For each sample an array of rows that hold the active one with the asked probability; with
-        several heads, a list of such arrays.
+        For each sample, an array of rows that includes the active one with the given probability;
+        with several heads, a list of such arrays.
     none : array (n, R) or None
         Probability that the sample has no row of interest, if the solver has ``none=True``.
-        `posterior` and `none` are then about one row or none, `row_sets` hold the active row with
-        the asked probability in samples that have one.
+        `posterior` is then the probability that there is one and that it is this row, and
+        `row_sets` include the active row with the given probability in samples that have one.
     temperature : float or None
-        T̂ out of fold: 1 if weights are posteriors, above 1.5 they were recalibrated.
+        T̂ out of fold. It is 1 if weights are posteriors; if it is above 1.5, they were
+        recalibrated.
     """
 
     rows: np.ndarray

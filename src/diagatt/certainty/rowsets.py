@@ -17,7 +17,7 @@ LEVELS = np.arange(1, 100) / 100
 
 
 def thresholds(weights: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Return the weight above which rows have so much of the weight of all samples, (99,).
+    """Return, for every level, the weight above which rows have this share of all weight, (99,).
 
     Parameters
     ----------

@@ -19,14 +19,14 @@ CRITERIA = ("heads", "log-likelihood", "parameters", "AIC", "BIC")
 
 @dataclass(frozen=True)
 class Summary:
-    """Coefficients, tests and criteria of a fit; print it, or take it into a paper.
+    """Coefficients, tests and criteria of a fit, ready to be printed or put into a paper.
 
     Attributes
     ----------
     title : str
     facts : dict
-        Counts of samples and rows, family, solver, test of any row of interest, temperature of row
-        weights, evenness of attention.
+        Counts of samples and rows, family, solver, the test of whether there is any row of
+        interest, the temperature of row weights, and how uneven attention is.
     coefficients : list of dict
         Head, feature, estimate, se, low, high and p_value (NaN where no standard error is known).
     criteria : list of dict

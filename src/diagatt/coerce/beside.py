@@ -213,8 +213,8 @@ def class_weights(class_weight: Any, y: Any, sample_weight: Any, n_samples: int)
                 )
             if not isinstance(weight, numbers.Real) or not 0 < float(weight) < np.inf:
                 raise InputError(
-                    f"class_weight[{label!r}] = {weight!r} is no positive number: leave the "
-                    "samples of a class out that is not to count."
+                    f"class_weight[{label!r}] = {weight!r} is no positive number: to ignore a "
+                    "class, leave its samples out."
                 )
     return weights(sample_weight, n_samples) * compute_sample_weight(class_weight, labels_)
 

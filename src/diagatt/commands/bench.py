@@ -16,15 +16,17 @@ app = typer.Typer(no_args_is_help=True, help="Compare methods on real and drawn 
 
 Sets = Annotated[
     str,
-    typer.Option(help="Only these, separated by commas: names, or files (npz, parquet) of yours."),
+    typer.Option(help="Sets to use, separated by commas: names, or your npz or parquet files."),
 ]
-Methods = Annotated[str, typer.Option(help="Only these, separated by commas.")]
+Methods = Annotated[str, typer.Option(help="Methods to use, separated by commas.")]
 Rivals = Annotated[
     str, typer.Option(help="Python files, or folders of them, with classes that fit and predict.")
 ]
 Folder = Annotated[Path, typer.Option("--store", "-s", help="Folder of results.")]
-Splits = Annotated[int | None, typer.Option(min=1, help="At most so many splits of a set.")]
-Shuffled = Annotated[bool, typer.Option("--shuffled", help="Permute training labels: leak test.")]
+Splits = Annotated[int | None, typer.Option(min=1, help="Largest count of splits per set.")]
+Shuffled = Annotated[
+    bool, typer.Option("--shuffled", help="Permute training labels to find leaks.")
+]
 RIVALS = "benchmarks/rivals"
 
 
@@ -52,10 +54,10 @@ def run(
     sets: Sets = "",
     methods: Methods = "",
     rivals: Rivals = RIVALS,
-    limit: Annotated[float, typer.Option(min=1, help="CPU seconds for one fit.")] = 60,
+    limit: Annotated[float, typer.Option(min=1, help="Limit of CPU seconds per fit.")] = 60,
     splits: Splits = None,
     shuffled: Shuffled = False,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes on this machine.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Count of processes.")] = 1,
     store: Folder = Path("results/bags"),
 ) -> None:
     """Run what is missing: every method on every set and split, one line of results each.

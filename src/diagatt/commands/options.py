@@ -75,8 +75,9 @@ Categories = Annotated[
 Family = Annotated[
     str,
     typer.Option(
-        help="auto, gaussian, poisson, negative_binomial, gamma, tweedie, huber, quantile(0.9), "
-        "bernoulli, multinomial, ordinal; of times cox, weibull, lognormal or loglogistic."
+        help="Response distribution: auto, gaussian, poisson, negative_binomial, gamma, tweedie, "
+        "huber, quantile(0.9), bernoulli, multinomial, ordinal; for times, cox, weibull, "
+        "lognormal or loglogistic."
     ),
 ]
 ClassWeight = Annotated[
@@ -106,7 +107,7 @@ SolverName = Annotated[str, typer.Option(help="auto, likelihood, mixture or grad
 Missing = Annotated[
     str,
     typer.Option(
-        help="Of empty cells in rows: refuse them, or marginalize (integrate them out or impute).",
+        help="What to do with empty cells in rows: refuse them, or integrate out or impute them.",
         metavar="refuse|marginalize",
     ),
 ]

@@ -34,10 +34,10 @@ def list_studies() -> None:
 @app.command()
 def run(
     name: Name,
-    reps: Annotated[int, typer.Option(min=1, help="Replications of every cell.")] = 1,
-    methods: Annotated[str, typer.Option(help="Only these, separated by commas.")] = "",
+    reps: Annotated[int, typer.Option(min=1, help="Count of replications per cell.")] = 1,
+    methods: Annotated[str, typer.Option(help="Methods to use, separated by commas.")] = "",
     scale: Scale = 1.0,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes on this machine.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Count of processes.")] = 1,
     cluster: Annotated[str, typer.Option(help="Address of a dask scheduler.")] = "",
     store: Folder = Path("results"),
     overwrite: options.Overwrite = False,

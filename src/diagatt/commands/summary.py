@@ -21,7 +21,7 @@ class Form(StrEnum):
 
 def summary(
     model: options.Model,
-    form: Annotated[Form, typer.Option("--as", help="How to print it.")] = Form.text,
+    form: Annotated[Form, typer.Option("--as", help="Format of the output.")] = Form.text,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
 ) -> None:
     """Print what a paper reports: coefficients with intervals, tests, criteria.

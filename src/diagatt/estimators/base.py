@@ -128,6 +128,7 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         y: Any,
         sample_weight: Any,
         covariates: Any,
+        *,
         groups: Any = None,
         offset: Any = None,
         exposure: Any = None,
@@ -254,8 +255,8 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         family, n_outputs = self._fitted_family()
         if exposure is not None and not family.has_log_link:
             raise ValueError(
-                f"exposure is an offset of its logarithm, for a log link: the {family.name} family "
-                "has another one; pass offset=… in the unit of the predictor."
+                "exposure enters as an offset, its logarithm, which needs a log link, and the "
+                f"{family.name} family has another one: pass offset=… in the unit of the predictor."
             )
         return coerce.offset(given, exposure, n_samples, n_outputs)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Self
@@ -20,7 +19,15 @@ from diagatt.estimators.routing import Scored, TakesCovariates
 from diagatt.localization import top_rows
 from diagatt.modelfile import ModelFileError
 from diagatt.parameters import count, instance, shown
-from diagatt.persistence import from_document, refusal, restore, to_document
+from diagatt.persistence import (
+    AnyPath,
+    Document,
+    Tensors,
+    from_document,
+    refusal,
+    restore,
+    to_document,
+)
 from diagatt.ragged import RaggedRows
 from diagatt.solvers.checkpoint import with_prefix
 
@@ -66,22 +73,11 @@ class _Blended(TakesCovariates, RowsEstimator):
         """
         return self._fit(X, y, sample_weight, covariates, groups=groups)
 
-    def _problem(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        covariates: Any,
-        groups: Any = None,
-        offset: Any = None,
-        exposure: Any = None,
-        row_labels: Any = None,
-    ) -> Any:
+    def _problem(self, X: Any, y: Any, sample_weight: Any, covariates: Any, **known: Any) -> Any:
         """Return the rows of each member, and what all of them are given beside."""
         rows = self._validate_rows(X, reset=True)
         self._check_members()
-        given = {"y": y, "sample_weight": sample_weight, "covariates": covariates, "groups": groups}
-        given["row_labels"] = row_labels
+        given = {"y": y, "sample_weight": sample_weight, "covariates": covariates, **known}
         return self._parts(rows), {k: v for k, v in given.items() if k == "y" or v is not None}
 
     def _fit_problem(self, problem: Any) -> None:
@@ -173,10 +169,7 @@ class _Blended(TakesCovariates, RowsEstimator):
 
     @classmethod
     def from_document(
-        cls,
-        tensors: Mapping[str, np.ndarray],
-        document: Mapping[str, Any],
-        path: str | os.PathLike = "the file",
+        cls, tensors: Tensors, document: Document, path: AnyPath = "the file"
     ) -> Self:
         """Return the fitted estimator that `to_document` took apart."""
         stored = document.get("members")

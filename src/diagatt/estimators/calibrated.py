@@ -92,26 +92,26 @@ class Calibrated(DiagonalReading):
         offset: Any = None,
         exposure: Any = None,
     ) -> Existence:
-        r"""Test whether there is any row of interest, against mean rows that say all.
+        r"""Test whether there is any row of interest; under the null hypothesis mean rows suffice.
 
-        The solver fits without each of five folds, from cold starts, whatever the model was fitted
-        to. Its predictions are freed of what mean rows explain and compared with what a regression
-        on mean rows leaves of the response (`diagatt.solvers.existence`). Of more than 2000
-        samples, so many are drawn.
+        The solver is fitted anew without each of five folds, so the model need not be fitted. What
+        mean rows explain is removed from its predictions for held-out samples, and the rest is
+        compared with the residuals of a regression on mean rows (`diagatt.solvers.existence`). If
+        there are more than 2000 samples, 2000 are drawn at random.
 
         Parameters
         ----------
         X, y, covariates, sample_weight, groups, offset, exposure
-            As in `fit`. Samples of one group count as one.
+            As in `fit`. Samples of one group count as one observation.
         n_heads : int, optional
-            Test whether so many heads say more than one head fewer, instead of whether there is
-            any row at all. ``selection="test"`` chooses the count of heads so.
+            Test whether `n_heads` heads explain more than ``n_heads - 1`` do, instead of whether
+            there is any row of interest. ``selection="test"`` chooses the count of heads this way.
 
         Returns
         -------
         Existence
             `statistic` (standard normal if there is no row of interest), `p_value`, and
-            `is_found`, which is True below 5 %.
+            `is_found`, which is True if the p-value is below 5 %.
 
         Examples
         --------
@@ -141,11 +141,11 @@ class Calibrated(DiagonalReading):
         offset: Any = None,
         exposure: Any = None,
     ) -> Self:
-        """Fit without each of five folds to learn how far this fit can be trusted.
+        """Learn how far this fit can be trusted, by fits that leave out one of five folds each.
 
-        The default does this in `fit`. Other solvers need five more fits; afterwards
-        `predict_interval` or `predict_set`, `certainty` and `summary` rest on samples that fits had
-        not seen.
+        The default solver does this in `fit`; other solvers need five more fits. Afterwards,
+        `predict_interval` or `predict_set`, `certainty` and `summary` rest on samples that the fits
+        had not seen.
 
         Parameters
         ----------
@@ -176,7 +176,7 @@ class Calibrated(DiagonalReading):
         parameters.check(fresh)
         if is_trained(fresh.encoder):
             raise ValueError(
-                "folds would need an encoder each, as this one is trained with the model: fit to "
+                "the encoder is trained with the model, so every fold would need its own: fit to "
                 "some samples and test on others, or encode rows before the fit."
             )
         known = {"groups": groups, "offset": offset, "exposure": exposure}
@@ -185,7 +185,7 @@ class Calibrated(DiagonalReading):
         if ours is not None and list(ours) != list(fresh.classes_):
             raise ValueError(f"y must hold the classes of the fit, {list(ours)}.")
         if problem.has_one_row_samples_only:
-            raise ValueError("samples of one row each have no row to look for.")
+            raise ValueError("all samples have one row, so there is no row to look for.")
         tried = parameters.values_to_try(fresh.n_heads, (1,))
         n_heads = getattr(self, "n_heads_", int(tried[0]))
         form = get_score_form(fresh.score_form)
@@ -269,17 +269,17 @@ class Calibrated(DiagonalReading):
         groups: Any = None,
         n_bootstraps: int = 20,
     ) -> np.ndarray:
-        """Return how often each located row survives a bootstrap of the samples, (n, n_heads).
+        """Return the share of bootstrap fits that locate the same row, (n, n_heads).
 
-        The model is fitted anew to samples that are drawn with replacement, whole groups where
-        there are groups; what is returned is the share of these fits that locate the same row.
+        The model is fitted anew to samples that are drawn with replacement; if there are groups,
+        whole groups are drawn.
 
         Parameters
         ----------
         X, y, covariates, sample_weight, groups
             The samples of the fit, in memory.
         n_bootstraps : int
-            Count of fits.
+            Count of bootstrap fits.
         """
         check_is_fitted(self)
         rows = RaggedRows.coerce(X)

@@ -52,15 +52,15 @@ class CertainRows(Calibrated):
     def certainty(self, X: Any, level: float = 0.9) -> Certainty:
         """Return rows of interest with their posterior and entropy, and sets that hold the row.
 
-        Where held-out responses say that attention is too sure of itself (T̂ > 1.5, see `summary`),
-        weights are recalibrated, a warning says so, and they should not be called posteriors.
+        If held-out responses show that attention is too sure of itself (T̂ > 1.5, see `summary`),
+        its weights are recalibrated and a warning is given; they are then no posteriors.
 
         Parameters
         ----------
         X : samples
         level : float
-            Probability with which `row_sets` hold the active row. After `calibrate_rows` it is
-            guaranteed; else it is as good as the weights are posteriors.
+            Probability with which `row_sets` hold the active row. It is guaranteed after
+            `calibrate_rows`; otherwise it holds as far as the weights are posteriors.
         """
         check_is_fitted(self)
         parameters.check_share(level, "level")
@@ -112,16 +112,17 @@ class CertainRows(Calibrated):
         return [list(sets) for sets in zip(*by_head, strict=True)]
 
     def calibrate_rows(self, X: Any, row_labels: Any) -> Self:
-        """Learn from a few samples whose active rows are known; 50 are enough.
+        """Learn error rates from a few samples whose active rows are known; 50 are enough.
 
-        The samples must be new: rows of the fit are located better than others. `certainty` then
-        gives row sets, and `discoveries` rows, whose error rates hold in finite samples.
+        The samples must not be those of the fit, whose rows are located better than others.
+        Afterwards, the error rates of the row sets of `certainty` and of the rows of `discoveries`
+        hold in finite samples.
 
         Parameters
         ----------
         X : samples
         row_labels : int array of shape (n,) or (n, n_heads)
-            The active row of each sample, from 0.
+            Index of the active row of each sample, counted from 0.
         """
         check_is_fitted(self)
         rows, kappa, offsets = self._calibrated_weights(X)
@@ -138,17 +139,18 @@ class CertainRows(Calibrated):
         return self
 
     def discoveries(self, X: Any, fdr: float = 0.1) -> Discoveries:
-        """Return rows that may be named so that at most a share `fdr` of them is wrong.
+        """Return rows that can be named as active, of which at most a share `fdr` is wrong.
 
-        After `calibrate_rows` the threshold is the least λ with (1 + wrong)/count ≤ fdr among
-        labelled samples. Without labels it rests on weights being posteriors; where they are not
-        known to be (T̂ above 1.5 or unknown), `is_trusted` is False and a warning says so.
+        Rows are named if their weight reaches a threshold. After `calibrate_rows`, it is the least
+        λ with (1 + wrong)/count ≤ fdr among the labelled samples. Without labels, it relies on the
+        weights being posteriors; if they are not known to be (T̂ above 1.5, or unknown),
+        `is_trusted` is False and a warning is given.
 
         Parameters
         ----------
         X : samples
         fdr : float
-            Allowed share of wrong rows.
+            Largest allowed share of wrong rows.
         """
         check_is_fitted(self)
         parameters.check_share(fdr, "fdr")

@@ -22,8 +22,8 @@ from diagatt.solvers.problem import Samples
 class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
     r"""Individualized sparse regression by diagonalized attention.
 
-    Every sample is a matrix of rows; a few rows decide its response. Head r scores each row,
-    a softmax over the sample's rows finds the row of interest, a shared vector predicts:
+    Every sample is a matrix of rows, and a few rows decide its response. Head r scores each row, a
+    softmax over the sample's rows finds the row of interest, and a shared vector predicts from it:
 
     .. math:: g(\mathrm E\, y) = \sum_r ⟨v_r, X^\top κ_r⟩ + b, \qquad
               κ_r = \mathrm{softmax}(\mathrm{diag}(X W_r X^\top) / (τ\sqrt d)).
@@ -31,39 +31,41 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
     Parameters
     ----------
     n_heads : int, "auto" or list of int
-        Rows of interest per sample, R. "auto" tries 1, 2 and 3, a list its items (see
-        `selection`).
+        Count of rows of interest per sample, R. "auto" tries 1, 2 and 3, and a list tries its items
+        (see `selection`).
     solver : {"auto", "likelihood", "mixture", "gradient", "refined", "uniform"} or solver object
         How the model is fitted; `diagatt.solvers` has the objects with their parameters, for
         example ``Gradient(rank=2)``. "gradient" minimizes the empirical risk of equation (obj).
         "likelihood" fits the same model by maximum likelihood, taking active and background rows
         as Gaussian. "mixture" maximizes the likelihood of the responses and assumes nothing about
-        rows. "auto" brings rows to common scales, compares these and uniform attention out of
-        fold, and blends what deserves weight (`diagatt.solvers.Auto`).
+        rows. "auto" brings rows to common scales, compares these solvers and uniform attention out
+        of fold, and blends those that predict best (`diagatt.solvers.Auto`).
     family : {"auto", "gaussian", "poisson", "negative_binomial", "gamma", "tweedie", "binomial", \
 "quantile", "huber"}
         Response distribution; "auto" is gaussian. Counts and amounts have a log link. Some families
         take a number: "quantile(0.9)", "tweedie(1.6)", "huber(1.35)". The responses of "binomial"
         are two columns, successes and failures.
     score_form : {"quadratic", "affine", "contextual"}
-        Score the row x; (x, 1), which adds a linear term; or (x, 1, mean row of the sample).
+        What scores are quadratic forms of: the row x; (x, 1), which adds a linear term; or (x, 1,
+        mean row of the sample).
     coupling : {"distinct", "independent"}
-        "distinct": the heads choose different rows (their joint distribution over the best 20
-        rows of each of two heads, 10 of three). "independent": one softmax per head, as in the
-        paper.
+        "distinct": the heads choose different rows; their joint distribution is computed over the
+        best 20 rows of each of two heads, or the best 10 of each of three. "independent": every
+        head has its own softmax, as in the paper.
     ridge : float
         λ of the penalty ½λ‖V‖² beside the summed loss, as ``alpha`` in scikit-learn's Ridge and
         ``1/C`` in its LogisticRegression.
     selection : "holdout", "bic", "test" or int
-        How counts of heads are compared: one held-out part of n/8, the Bayesian information
-        criterion, a test at 5 % of whether a further head adds anything (see `existence_test`), or
-        this many folds.
+        How counts of heads are compared: by an eighth of the samples that is held out, by the
+        Bayesian information criterion, by a test at level 5 % of whether a further head adds
+        anything (see `existence_test`), or by cross-validation with this count of folds.
     warm_start : bool
         Go on from the previous fit.
     checkpoint : path or Checkpoint, optional
         File in which the solver keeps its state; `fit` resumes from it with the same result as an
         undisturbed run. ``diagatt.solvers.Checkpoint(path, every=5)`` writes every fifth pass.
     random_state : int, RandomState or None
+        Seed of everything that is random: starts, batches and folds.
     device : str
         Torch device.
     verbose : bool
@@ -71,14 +73,14 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
     encoder : transformer of scikit-learn, MLP or torch module, optional
         Fitted to all rows before the model, which sees encoded rows: ``StandardScaler()``,
         ``PCA(20)``, ``Nystroem(n_components=100)`` or a pipeline of these. It is saved with the
-        model, as arrays. Sparse rows have one in any case, `diagatt.encoders.Principal`. An
-        `diagatt.encoders.MLP` or a torch module is trained with the model (gradient and mixture
-        solver).
+        model, as arrays. Sparse rows are always encoded, by `diagatt.encoders.Principal` if no
+        encoder is given. A `diagatt.encoders.MLP` or a torch module is trained together with the
+        model, by the gradient or the mixture solver.
     missing : {"refuse", "marginalize"}
-        What is done about entries of rows that are NaN or masked. "marginalize" integrates them
-        out in the likelihood solver (one head, one predictor, scores without context, no encoder);
-        elsewhere a Gaussian of all rows imputes them by conditional means. It holds for new rows,
-        too.
+        What is done about entries of rows that are NaN or masked, in the fit and in new samples.
+        "marginalize" integrates them out in the likelihood solver (with one head, one predictor,
+        scores without context and no encoder); elsewhere a Gaussian of all rows imputes them by
+        their conditional means.
 
     Attributes
     ----------
@@ -93,40 +95,45 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
     none_score_, none_value_ : arrays of shape (n_restarts,), or None
         Score ν and value a of the none-row, if the solver has ``none=True``.
     prevalence_ : float or None
-        π̂, the share of samples that have a row of interest, likewise.
+        π̂, the estimated share of samples that have a row of interest, if the solver has
+        ``none=True``.
     shape_ : array
         Estimated parameters of the family beside the predictor: α of "negative_binomial", σ of
         "huber"; empty for most.
     n_heads_, n_restarts_, n_features_in_, n_iter_ : int
     n_outputs_ : int
-        Columns of y. Of several outcomes, `value_`, `intercept_` and `covariate_coef_` have an axis
-        of outcomes: (…, n_outputs, n_features), (n_outputs,) and (n_outputs, n_covariates).
+        Count of columns of y. If there are several, `value_`, `intercept_` and `covariate_coef_`
+        have an axis of outcomes, with shapes (…, n_outputs, n_features), (n_outputs,) and
+        (n_outputs, n_covariates).
     history_ : list of lists of dicts
         Loss of every epoch of every restart.
     report_ : ContestReport
-        Ways to fit that "auto" compared, with their scores out of fold and weights; print it.
+        The ways to fit that "auto" compared, with their scores out of fold and their weights; it
+        is made to be printed.
     has_row_of_interest_ : bool or None
-        Whether attention helped: out of fold for "auto", else whether it is uneven. None for
-        one-row samples.
+        Whether attention helped. "auto" and `calibrate` test this out of fold; other solvers only
+        say whether attention is uneven. None for one-row samples.
     members_ : list
         Fits that "auto" blends; empty for other solvers. `query_key_`, `value_`, `intercept_` and
         `summary` then describe the best one whose rows are an affine map of the original ones.
     selection_ : list of dicts
-        Counts of heads that were compared, and starts of the likelihood solver.
+        The counts of heads that were compared, and the starts that the likelihood solver tried.
     readout_ : {"pooled", "mixture"}
-        Whether predictions are those of the pooled row or means over rows (mixture solver).
+        Whether a sample is predicted from its pooled row, or by the mean over its rows of what each
+        row predicts.
     solver_ : str
-        Name of the solver; of a contest, that of the fit which is described; "glm" for one-row
-        samples.
+        Name of the solver. For "auto" it is the solver of the fit that the coefficients describe,
+        and for one-row samples it is "glm".
     criteria_ : list of dicts
-        Log-likelihood, AIC and BIC by count of heads.
+        Log-likelihood, AIC and BIC for each count of heads.
     value_se_ : array or None
-        Standard errors of values, intercept and covariate coefficients (likelihood solver).
+        Standard errors of values, intercept and covariate coefficients; `errors_note_` says how
+        they were found, or why there are none.
     missing_ : dict or None
         Counts of missing "entries" and of "rows" that lack one, if ``missing="marginalize"``.
     row_means_, row_covariances_ : arrays of shapes (k, d) and (k, d, d), or None
-        Gaussians that say what missing entries are: one of all rows (k = 1), or those of
-        background and active rows (k = 2) where entries are integrated out.
+        The Gaussians from which missing entries are inferred: one of all rows (k = 1), or one of
+        background rows and one of active rows (k = 2) where entries are integrated out.
     unevenness_ : list of float
         How far each head's attention is from uniform: 0 is uniform, 1 is one row.
 
@@ -147,7 +154,7 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
     ) -> np.ndarray:
         """Return expected responses g⁻¹(z), (n_samples,); quantiles for family="quantile(…)".
 
-        Of several outcomes, (n_samples, n_outputs).
+        With several outcomes, the shape is (n_samples, n_outputs).
 
         Parameters
         ----------
@@ -167,9 +174,9 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
         offset: Any = None,
         exposure: Any = None,
     ) -> float:
-        """Return R² of the predictions; of proportions for family="binomial".
+        """Return R² of the predictions, which are proportions for family="binomial".
 
-        Of several outcomes it is their mean R².
+        With several outcomes, it is the mean of their R².
         """
         predicted = self.predict(X, covariates, offset, exposure)
         return float(r2_score(self._observed(y), predicted, sample_weight=sample_weight))
@@ -190,11 +197,13 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
     ) -> np.ndarray:
         """Return intervals that hold new responses with probability `level`, (n_samples, 2).
 
-        Of several outcomes, (n_samples, n_outputs, 2): each holds with this probability.
+        With several outcomes, the shape is (n_samples, n_outputs, 2), and every single interval
+        holds with this probability.
 
-        They rest on residuals of samples that fits had not seen and that are about as ambiguous
-        (the least, middle or most ambiguous third), and are wider where rows disagree
-        (`diagatt.certainty.conformal`). The default has such fits; other solvers need `calibrate`.
+        The intervals are calibrated on samples that the fits had not seen and that are about as
+        ambiguous (in the least, middle or most ambiguous third), and they are wider where rows
+        disagree (`diagatt.certainty.conformal`). The default solver calibrates itself; after other
+        solvers, call `calibrate` first.
 
         Parameters
         ----------
@@ -236,15 +245,17 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
 class DiagAttClassifier(ClassificationOutcomes, _DiagAtt):
     """Individualized sparse classification by diagonalized attention.
 
-    The model and the parameters of `DiagAttRegressor`, with a logit link for two classes and a
-    softmax link for more; each class then has its own value vectors and all share the attention.
-    If y has several columns of 0 and 1, these are labels that all share the attention.
+    It has the model and the parameters of `DiagAttRegressor`, with a logit link for two classes and
+    a softmax link for more. With more than two classes, each has its own value vectors, and all
+    share the attention. If y has several columns of 0 and 1, these are labels that share the
+    attention.
 
     Parameters
     ----------
     family : {"auto", "bernoulli", "multinomial", "ordinal"}
-        "auto" is bernoulli for two classes and multinomial for more. "ordinal" is for ordered
-        classes, encoded as numbers: proportional odds, with one predictor for all classes.
+        "auto" means "bernoulli" for two classes and "multinomial" for more. "ordinal" is for
+        ordered classes that are encoded as numbers; it is the model of proportional odds, with one
+        predictor for all classes.
     n_heads, solver, score_form, coupling, ridge, selection, warm_start, checkpoint, \
 random_state, device, verbose, encoder, missing
         As in `DiagAttRegressor`.
@@ -252,7 +263,7 @@ random_state, device, verbose, encoder, missing
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
-        Of several labels, their numbers 0, 1, ….
+        With several labels, their columns 0, 1, ….
     value_ : array of shape (n_restarts · n_heads, n_features), or (…, n_classes, n_features)
     intercept_ : float, or array of shape (n_classes,)
     shape_ : array of shape (n_classes − 2,)
@@ -289,7 +300,7 @@ random_state, device, verbose, encoder, missing
         X, y, sample_weight, covariates, groups, offset, exposure, row_labels
             As in `DiagAttRegressor.fit`; classes have no exposure.
         class_weight : "balanced" or dict from classes to weights, optional
-            Multiplies the weights of samples by that of their class, as in scikit-learn.
+            The weight of each sample is multiplied by the weight of its class, as in scikit-learn.
 
         Examples
         --------
@@ -315,7 +326,7 @@ random_state, device, verbose, encoder, missing
     def decision_function(self, X: Any, covariates: Any = None, offset: Any = None) -> np.ndarray:
         """Return linear predictors z: (n_samples,) for two classes, else (n_samples, n_classes).
 
-        Of several labels, (n_samples, n_labels).
+        With several labels, the shape is (n_samples, n_labels).
         """
         return self._decision(self._linear_predictor(X, covariates, offset))
 
@@ -323,14 +334,14 @@ random_state, device, verbose, encoder, missing
     def predict_proba(self, X: Any, covariates: Any = None, offset: Any = None) -> np.ndarray:
         """Return class probabilities, (n_samples, n_classes).
 
-        Of several labels, the probability of each, (n_samples, n_labels), as scikit-learn's
-        MLPClassifier and OneVsRestClassifier give it.
+        With several labels, these are the probabilities of each, (n_samples, n_labels), as in
+        scikit-learn's MLPClassifier and OneVsRestClassifier.
         """
         return self._probabilities(self._linear_predictor(X, covariates, offset))
 
     @from_sources
     def predict(self, X: Any, covariates: Any = None, offset: Any = None) -> np.ndarray:
-        """Return the most probable classes, (n_samples,); of several labels 0 or 1 for each."""
+        """Return the most probable classes, (n_samples,), or 0 and 1 for each of several labels."""
         return self._labels(self._linear_predictor(X, covariates, offset))
 
     def score(
@@ -341,7 +352,7 @@ random_state, device, verbose, encoder, missing
         covariates: Any = None,
         offset: Any = None,
     ) -> float:
-        """Return the share of right classes; of labels, of samples with all of them right."""
+        """Return the share of samples whose class, or all of whose labels, are predicted right."""
         predicted = self.predict(X, covariates, offset)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
@@ -354,12 +365,13 @@ random_state, device, verbose, encoder, missing
     def predict_set(
         self, X: Any, level: float = 0.9, covariates: Any = None, offset: Any = None
     ) -> list[Any]:
-        """Return sets of classes that hold the true one with probability `level`, class by class.
+        """Return sets of classes that hold the true class with probability `level`.
 
-        One array of classes per sample; of several labels, a list of such arrays. The sets rest on
-        probabilities of samples that fits had not seen. The default has such fits; other solvers
-        need `calibrate`. Every class is held with that probability, rare ones, too: a set may leave
-        out the most probable class where that class is frequent and usually more probable still.
+        This probability holds within every class, including rare ones: a set may leave out the most
+        probable class where that class is frequent and usually more probable still. There is one
+        array of classes per sample, or, with several labels, a list of such arrays. The sets are
+        calibrated on samples that the fits had not seen. The default solver calibrates itself;
+        after other solvers, call `calibrate` first.
 
         Parameters
         ----------

@@ -26,6 +26,7 @@ from diagatt.estimators.sources import from_sources
 from diagatt.estimators.trained_encoder import encode_problem, trained_encoder
 from diagatt.families import Family
 from diagatt.parameters import Rule
+from diagatt.persistence import Document, Tensors
 from diagatt.scores import SCORE_FORMS, get_score_form
 from diagatt.solvers import (
     SOLVERS,
@@ -122,7 +123,7 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
                 )
             if name in cls.former_parameters:
                 raise TypeError(
-                    f"{name} is that of the samples, which fits keep: write "
+                    f"{name} is no parameter: fits keep the one of the samples; write "
                     'fit(RaggedRows.coerce(X).astype("float32"), y) or pass float64 rows.'
                 )
             owners = [kind.__name__ for kind in SOLVERS.values() if name in kind.rules]
@@ -216,9 +217,7 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
         return self._fit(X, y, sample_weight, covariates, **known)
 
     @classmethod
-    def from_format_1(
-        cls, tensors: Mapping[str, np.ndarray], document: Mapping[str, Any]
-    ) -> tuple[Mapping[str, np.ndarray], Mapping[str, Any]]:
+    def from_format_1(cls, tensors: Tensors, document: Document) -> tuple[Tensors, Document]:
         """Return what a file of format 1 holds in the present format."""
         names = cls._get_param_names()
         return in_present_format(names, cls.former_parameters, tensors, document)

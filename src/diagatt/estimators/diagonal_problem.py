@@ -41,29 +41,17 @@ class DiagonalProblem(CertainRows):
             )
 
     def _problem(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        covariates: Any,
-        groups: Any = None,
-        offset: Any = None,
-        exposure: Any = None,
-        row_labels: Any = None,
+        self, X: Any, y: Any, sample_weight: Any, covariates: Any, **known: Any
     ) -> Problem:
-        known = {"groups": groups, "offset": offset, "exposure": exposure}
         if not isinstance(X, RowStore):
-            self._check_row_labels(row_labels)
-            samples = (X, y, sample_weight, covariates)
-            problem = super()._problem(*samples, **known, row_labels=row_labels)
-            return self._with_missing(problem)
+            self._check_row_labels(known.get("row_labels"))
+            return self._with_missing(super()._problem(X, y, sample_weight, covariates, **known))
         if self.missing != "refuse":
             raise ValueError(
                 "missing='marginalize' is for samples in memory: a RowStore holds none with "
                 "missing entries; leave it out."
             )
-        given = {"sample_weight": sample_weight, "covariates": covariates, "row_labels": row_labels}
-        check_given(X, y=y, **given, **known)
+        check_given(X, y=y, sample_weight=sample_weight, covariates=covariates, **known)
         encode = self._stored_encoder(X)
         if is_small(X):
             whole = X.take(np.arange(len(X)))

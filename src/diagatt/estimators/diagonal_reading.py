@@ -93,7 +93,7 @@ class DiagonalReading(TransformerMixin, FittedDiagonal):
     def scores(self, X: Any) -> list[np.ndarray]:
         """Return the scores ψ/τ behind the attention, one ``(p_i, n_heads)`` array per sample.
 
-        With several restarts or members, these are means.
+        With several restarts or members, the scores are means over them.
         """
         rows, scores, _ = self._scores(X)
         return _per_sample(scores, rows)
@@ -106,18 +106,19 @@ class DiagonalReading(TransformerMixin, FittedDiagonal):
         ----------
         X : samples
         target : class, optional
-            Which rows speak for this class: the weights are then those of rows given that the
-            sample is of the class, :math:`κ_j\, P(y = k | x_j) / \sum_l κ_l\, P(y = k | x_l)`.
-            Of several labels, the column of y or its name: rows given that the label is 1.
+            Return which rows speak for this class: the weights are then those of the rows given
+            that the sample is of the class,
+            :math:`κ_j\, P(y = k | x_j) / \sum_l κ_l\, P(y = k | x_l)`. With several labels, this is
+            the column of y or its name, and the weights are those given that the label is 1.
         covariates : array of shape (n, q), optional
             Needed with `target` if the model was fitted with covariates.
 
         Returns
         -------
         list of arrays of shape (p_i, n_heads)
-            Columns sum to 1; where samples may have no row of interest (``none=True`` of the
-            solver), to the probability that there is one. With several restarts or members,
-            these are means.
+            Columns sum to 1, or, if samples may have no row of interest (``none=True`` of the
+            solver), to the probability that there is one. With several restarts or members, the
+            weights are means over them.
         """
         if target is not None:
             rows, kappa, _ = self._attention_given(X, target, covariates)
@@ -166,28 +167,28 @@ class DiagonalReading(TransformerMixin, FittedDiagonal):
     def locate(
         self, X: Any, target: Any = None, covariates: Any = None, none: bool = False
     ) -> np.ndarray:
-        """Return the row of interest of each head, the paper's Ŝ: where attention is largest.
+        """Return the row of interest of each head, where its attention is largest (the paper's Ŝ).
 
-        With ``coupling="distinct"`` the heads' rows differ: of all distinct rows, those with the
-        largest product of weights.
+        With ``coupling="distinct"``, the rows of the heads differ: of all choices of distinct rows,
+        it is the one with the largest product of weights.
 
         Parameters
         ----------
         X : samples
         target, covariates
-            The row that speaks most for a class; see `attention`.
+            Locate the row that speaks most for a class; see `attention`.
         none : bool
-            Return −1 for samples that are more probably without a row of interest than any row
-            is it; for fits of a solver with ``none=True``.
+            Return −1 for samples in which having no row of interest is more probable than any
+            single row. This needs a solver with ``none=True``.
 
         Returns
         -------
         array of shape (n_samples, n_heads), int
-            Row indices within each sample, from 0.
+            Indices of rows within each sample, counted from 0.
         """
         check_is_fitted(self)
         if target is not None and none:
-            raise ValueError("locate names the row of a class or says none: leave one out.")
+            raise ValueError("target and none=True cannot be combined: leave one of them out.")
         if target is not None:
             _, kappa, offsets = self._attention_given(X, target, covariates)
             return best_rows(kappa, offsets, self.coupling_).cpu().numpy()
@@ -212,11 +213,11 @@ class DiagonalReading(TransformerMixin, FittedDiagonal):
         return torch.where(is_none, -1, located).cpu().numpy()
 
     def summary(self, level: float = 0.95) -> Summary:
-        """Return coefficients with intervals, tests and criteria: what a paper reports; print it.
+        """Return coefficients with intervals, tests and criteria, ready to be printed.
 
-        Standard errors are those of the sandwich over all parameters (`diagatt.solvers.sandwich`);
-        where there are none, a line says why. ``summary().to_frame()`` has the coefficients as a
-        data frame, `to_latex` and `to_html` as tables.
+        Standard errors come from the sandwich over all parameters (`diagatt.solvers.sandwich`); if
+        there are none, a line says why. ``summary().to_frame()`` returns the coefficients as a data
+        frame, `to_latex` and `to_html` return them as tables.
 
         Parameters
         ----------
@@ -284,16 +285,16 @@ class DiagonalReading(TransformerMixin, FittedDiagonal):
 
     @property
     def report_(self) -> ContestReport:
-        """Contestants with their log scores out of fold, best first; print it."""
+        """Contestants with their log scores out of fold, best first, ready to be printed."""
         check_is_fitted(self)
         return ContestReport(list(self.contest_))
 
     @by_shard
     def restart_agreement(self, X: Any) -> np.ndarray:
-        """Return the share of restarts that point at the row of `locate`, (n_samples, n_heads).
+        """Return the share of restarts that agree with the row of `locate`, (n_samples, n_heads).
 
-        It is 1 where all restarts agree; low values say how little a row can be trusted. Members of
-        a blend count by their votes.
+        It is 1 where all restarts agree; a row with a low share should not be trusted. Members of a
+        blend count in proportion to their votes.
         """
         _, kappa, shares, _, offsets = self._attention(X)
         mean = torch.einsum("jmr,m->jr", kappa, shares)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any, ClassVar, Self
@@ -25,7 +24,7 @@ from diagatt.encoders.trained import is_trained
 from diagatt.estimators.incomplete import TakesIncompleteRows
 from diagatt.estimators.members import StoredMember, blend_of
 from diagatt.modelfile import ModelFileError
-from diagatt.persistence import from_document, refusal, to_document
+from diagatt.persistence import AnyPath, Document, Tensors, from_document, refusal, to_document
 from diagatt.ragged import RaggedRows
 from diagatt.scores import SCORE_FORMS, get_score_form
 from diagatt.solvers.checkpoint import with_prefix
@@ -223,10 +222,7 @@ class FittedDiagonal(TakesIncompleteRows):
 
     @classmethod
     def from_document(
-        cls,
-        tensors: Mapping[str, np.ndarray],
-        document: Mapping[str, Any],
-        path: str | os.PathLike = "the file",
+        cls, tensors: Tensors, document: Document, path: AnyPath = "the file"
     ) -> Self:
         """Return the fitted estimator that `to_document` took apart."""
         stored = document.get("members", []) if isinstance(document, Mapping) else []

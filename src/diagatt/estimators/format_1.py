@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from diagatt.persistence import to_json
+from diagatt.persistence import Document, Tensors, to_json
 from diagatt.solvers import Auto, Checkpoint, Gradient, Likelihood, Refined, Solver, Uniform
 
 __all__ = ["in_present_format"]
@@ -16,9 +14,9 @@ __all__ = ["in_present_format"]
 def in_present_format(
     names_kept: Sequence[str],
     former: Sequence[str],
-    tensors: Mapping[str, np.ndarray],
-    document: Mapping[str, Any],
-) -> tuple[Mapping[str, np.ndarray], Mapping[str, Any]]:
+    tensors: Tensors,
+    document: Document,
+) -> tuple[Tensors, Document]:
     """Return what a file of format 1 holds, whose parameters were flat, in the present format.
 
     Before W had factors, it was a tensor of its own name.

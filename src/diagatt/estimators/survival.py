@@ -38,10 +38,10 @@ class DiagAttSurvival(ReadsTimes, _DiagAtt):
     Parameters
     ----------
     family : {"auto", "cox", "weibull", "lognormal", "loglogistic"}
-        "auto" is "cox". The other three also take interval-censored times.
+        "auto" means "cox". The other three also take interval-censored times.
     ties : {"efron", "breslow"}
-        How Cox's partial likelihood counts events at one time. Where rows are latent (mixture and
-        likelihood solvers, contests), ties are Breslow's.
+        How Cox's partial likelihood counts events that happen at the same time. Solvers with latent
+        rows (mixture, likelihood and "auto") always use Breslow's method.
     n_heads, solver, score_form, coupling, ridge, selection, warm_start, checkpoint, \
 random_state, device, verbose, encoder, missing
         As in `DiagAttRegressor`.
@@ -49,12 +49,12 @@ random_state, device, verbose, encoder, missing
     Attributes
     ----------
     unique_times_ : array
-        Times at which survival functions are given: all different ends of observation.
+        Times at which survival functions are given, namely all distinct ends of observation.
     shape_ : array
-        Of "cox" the baseline, (2, m): event times, and Breslow's cumulative hazard at them. Of the
-        other families σ.
+        For "cox", the baseline, (2, m): event times, and Breslow's cumulative hazard at them. For
+        the other families, σ.
     query_key_, value_, covariate_coef_, n_heads_, n_restarts_, history_, selection_
-        As in `DiagAttRegressor`. Of "cox", `value_` are log hazard ratios.
+        As in `DiagAttRegressor`. For "cox", `value_` holds log hazard ratios.
 
     Examples
     --------

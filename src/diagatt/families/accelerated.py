@@ -36,7 +36,7 @@ class Accelerated(Times):
 
     @abstractmethod
     def best_interval(self, width: Tensor) -> Tensor:
-        """Return the largest log probability of an interval of so many u."""
+        """Return the largest log probability that an interval of this width of u can have."""
 
     def inverse_link(self, z):
         """Return the logarithm of the typical time, z itself: means are taken of logarithms."""

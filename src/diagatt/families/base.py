@@ -106,7 +106,7 @@ class Family(ABC):
         return [(self, y, mean)]
 
     def of_classes(self, n_classes: int) -> Family:
-        """Return the family of so many classes, where its shape depends on them."""
+        """Return the family for this count of classes, on which its shape may depend."""
         return self
 
     @property

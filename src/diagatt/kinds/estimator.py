@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from copy import copy
 from typing import Any, ClassVar, Self
@@ -18,7 +17,10 @@ from diagatt.kinds.certainty import AskedForCertainty, inner_has
 from diagatt.modelfile import ModelFileError
 from diagatt.persistence import (
     FORMAT_VERSION,
+    AnyPath,
+    Document,
     SavedToFile,
+    Tensors,
     build,
     check_document,
     class_named,
@@ -132,10 +134,7 @@ class KindEstimator(AskedForCertainty, RoutedInputs, TakesCovariates, SavedToFil
 
     @classmethod
     def from_document(
-        cls,
-        tensors: Mapping[str, np.ndarray],
-        document: Mapping[str, Any],
-        path: str | os.PathLike = "the file",
+        cls, tensors: Tensors, document: Document, path: AnyPath = "the file"
     ) -> Self:
         """Return the fitted estimator that `to_document` took apart."""
         name = class_named(document, "pipeline", path)

@@ -36,7 +36,7 @@ SOLVERS: dict[str, type[Solver]] = {}
 
 @dataclass(frozen=True)
 class Model:
-    """What is fitted, without a word about how.
+    """What is fitted; how it is fitted is up to the solver.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class Fitted:
     ----------
     module : DiagonalAttention
     solver : Solver
-        The solver that made it; of a contest, the winner.
+        The solver that made the fit; after a contest, the winner.
     family : Family, optional
         The problem's family with the shape that belongs to the fit, if that was estimated.
     history : list of lists of dicts

@@ -19,7 +19,7 @@ from diagatt.solvers.problem import Problem
 
 @dataclass(frozen=True)
 class Checkpoint(os.PathLike):
-    """A file that holds all that a run needs to go on.
+    """A file that holds everything that an interrupted run needs to continue.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Checkpoint(os.PathLike):
 class RunState:
     """The state of one run in its checkpoint's file, tied to data and settings by a fingerprint.
 
-    Of several processes the first one writes and reads it, and tells the others.
+    With several processes, the first one writes and reads the file and tells the others.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class RunState:
         self.fingerprint = digest.hexdigest()
 
     def is_due(self, passes: int, last: bool = False) -> bool:
-        """Return whether the state after so many passes is to be written."""
+        """Return whether the state is to be written after this pass."""
         return last or passes % self.every == 0
 
     def write(self, tensors: dict[str, Tensor], document: dict[str, Any]) -> None:
@@ -100,5 +100,5 @@ class RunState:
 
 
 def with_prefix(prefix: str, tensors: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tensors whose names begin so, under the rest of their names."""
+    """Return the tensors whose names have this prefix, by the rest of their names."""
     return {k[len(prefix) :]: v for k, v in tensors.items() if k.startswith(prefix)}

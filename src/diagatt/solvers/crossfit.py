@@ -24,10 +24,10 @@ N_FOLDS = 5
 
 
 def head_test(solver: Solver, problem: Problem, model: Model, seed: int) -> Existence:
-    """Test whether the model's last head adds anything to one head fewer.
+    """Test whether the model's last head adds anything to a model with one head fewer.
 
-    Both are fitted without each of five folds; the null hypothesis is that the rows of the fewer
-    heads, mean rows and covariates say all.
+    Both models are fitted without each of five folds. The null hypothesis is that the rows of the
+    smaller model, mean rows and covariates explain everything.
     """
     if model.n_heads == 1:
         return cross_fit(solver, problem, model, seed).existence
@@ -38,13 +38,13 @@ def head_test(solver: Solver, problem: Problem, model: Model, seed: int) -> Exis
 
 
 def cross_fit(solver: Solver, problem: Problem, model: Model, seed: int) -> OutOfFold:
-    """Fit the solver without each of five folds; the contest of `Auto` has such fits already.
+    """Return fits of the solver that leave out one of five folds each; `Auto` has them already.
 
     Parameters
     ----------
     solver : Solver
     problem : Problem
-        Of more samples than 2000, so many are drawn.
+        If it has more than 2000 samples, 2000 are drawn at random.
     model : Model
     seed : int
     """

@@ -43,11 +43,11 @@ class Existence:
     Attributes
     ----------
     statistic : float
-        T; 0 where attention adds nothing out of fold, large where it does.
+        T, which is near 0 if attention adds nothing out of fold, and large if it does.
     p_value : float
-        Of the null hypothesis that mean rows and covariates say all that rows say.
+        p-value of the null hypothesis that mean rows and covariates explain all that rows explain.
     n_samples : int
-        Samples that the test rests on.
+        Count of samples on which the test is based.
     n_folds : int
     """
 

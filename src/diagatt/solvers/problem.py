@@ -77,7 +77,7 @@ class Problem(Protocol):
         """Return these samples, in this order, in memory."""
 
     def sample(self, most: int, generator: np.random.Generator) -> Samples:
-        """Return all samples, or so many drawn at random, in memory."""
+        """Return all samples, or `most` of them drawn at random, in memory."""
 
     def changed(self, change: Callable[[Samples], Samples]) -> Problem:
         """Return the problem whose samples are changed, part by part."""
@@ -267,7 +267,7 @@ class Samples:
         )
 
     def sample(self, most: int, generator: np.random.Generator) -> Samples:
-        """Return all samples, or so many drawn at random, in their order."""
+        """Return all samples, or `most` of them drawn at random, in their order."""
         if self.n_samples <= most:
             return self
         chosen = np.sort(generator.choice(self.n_samples, most, replace=False))

@@ -223,7 +223,7 @@ class StoredProblem:
         return _merged(own, torch.from_numpy(mine).to(self.device), self.group)
 
     def sample(self, most: int, generator: np.random.Generator) -> Samples:
-        """Return all samples, or so many drawn at random, in memory."""
+        """Return all samples, or `most` of them drawn at random, in memory."""
         most, chosen = min(most, self.most_in_memory), np.arange(self.n_samples)
         if self.n_samples > most:
             chosen = np.sort(generator.choice(self.n_samples, most, replace=False))

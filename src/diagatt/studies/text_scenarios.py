@@ -203,7 +203,7 @@ def _described(method: str, preset: str) -> dict[str, Any]:
 
 
 def _estimator(method: str, preset: str, seed: int, n_texts: int) -> Any:
-    """Return the method's estimator, or ours for so many texts."""
+    """Return the method's estimator, or ours for this many texts."""
     from diagatt.kinds.text.presets import text_estimator
 
     method, changed = _changed(method, preset)

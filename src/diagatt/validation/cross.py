@@ -142,7 +142,7 @@ def cross_validate(
     inputs : Inputs
         Samples in memory, with responses.
     make : callable
-        Return the unfitted model for so many samples.
+        Return the unfitted model for this many samples.
     task : Task
     fold : int array of shape (n,)
         The fold in which each sample is held out; see `diagatt.resampling.draw_folds`.

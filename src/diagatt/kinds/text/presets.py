@@ -75,7 +75,7 @@ _JOINED = 4
 def text_estimator(
     n_texts: int, estimator: type = DiagAttClassifier, preset: str = "text", **changed: Any
 ) -> Any:
-    """Return an unfitted estimator for the rows of so many texts, ``TextRows(layers="joined")``.
+    """Return an unfitted estimator for rows of this many texts, ``TextRows(layers="joined")``.
 
     Parameters
     ----------

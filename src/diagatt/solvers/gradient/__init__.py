@@ -47,19 +47,20 @@ class Gradient(Solver):
     Parameters
     ----------
     parameterization : {"full", "factored", "psd"}
-        W free, W = W_Q W_Kᵀ, or W = L Lᵀ.
+        "full": W is free. "factored": W = W_Q W_Kᵀ. "psd": W = L Lᵀ, positive semidefinite.
     rank : int, optional
-        Columns of the factors; for "full", the rank kept after each step.
+        Count of columns of the factors. With "full", W is truncated to this rank after each step.
     temperature : float
-        τ; divides scores before the softmax.
+        τ, by which scores are divided before the softmax.
     score_ridge : float
-        λ of the penalty ½λσ²Σ‖W_r‖² beside the summed loss; σ² is the variance of y (1 unless
-        gaussian).
+        λ of the penalty ½λσ²Σ‖W_r‖², which is added to the summed loss; σ² is the variance of y for
+        the gaussian family and 1 for all others.
     linear_ridge : float, optional
-        η of the penalty ½ησ²‖u‖² of the linear term x·u of affine and contextual scores; by default
-        its entries of W are penalized like the others.
+        η of the penalty ½ησ²‖u‖² on the linear term x·u of affine and contextual scores. By
+        default, its entries of W are penalized like all others.
     value_bound, score_bound : float, optional
-        The paper's bounded parameter space, ‖V‖_F ≤ R₁ and ‖W_r‖_op ≤ R₂, by projection.
+        R₁ and R₂ of the paper's bounded parameter space, ‖V‖_F ≤ R₁ and ‖W_r‖_op ≤ R₂. Parameters
+        are projected onto it after each step.
     optimizer : {"auto", "adam", "lbfgs"}
         Mini-batch Adam, or full-batch L-BFGS with a Newton finish of the convex part; "auto"
         takes L-BFGS for small data.
@@ -70,7 +71,7 @@ class Gradient(Solver):
     tolerance : float
         L-BFGS stops when no entry of the gradient is larger.
     row_dropout : float
-        Share of rows left out at every step of Adam.
+        Share of rows that are left out at every step of Adam.
     value_dropout : float
         After each step, take a second one that updates only the value vectors, with this share of
         rows dropped. Values then also learn from rows next to the active one; scores do not.
@@ -78,14 +79,14 @@ class Gradient(Solver):
         Hold this share of samples out; stop Adam when their loss has not fallen for `patience`
         epochs, and keep the best epoch.
     init : {"pooled", "zero"}
-        Start values at the GLM of mean rows, or at zero.
+        Whether value vectors start at the regression on mean rows, or at zero.
     init_scale : float
         Spread of the random entries of W_Q and W_K.
     n_restarts : int
-        Fits from different starts that are averaged.
+        Count of fits from different starts, which are averaged.
     none : bool
         Whether samples may have no row of interest: a none-row with a score and a value of its own
-        competes with their rows (`diagatt.attention.nonerow`). For one head.
+        competes with their rows (`diagatt.attention.nonerow`). This is for one head only.
 
     Examples
     --------
@@ -260,14 +261,14 @@ class Gradient(Solver):
 
 
 class Refined(Solver):
-    """One solver, then gradient steps from where it ended, on the family's own loss.
+    """One solver, and then gradient steps on the family's own loss from where it ended.
 
     Parameters
     ----------
     first : Solver, optional
-        `Likelihood` by default.
+        The solver that begins, by default `Likelihood`.
     then : Gradient, optional
-        By default ten short epochs of Adam.
+        The gradient steps that follow, by default ten epochs of Adam with a small learning rate.
 
     Examples
     --------

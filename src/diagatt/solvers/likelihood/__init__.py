@@ -34,28 +34,28 @@ __all__ = ["Likelihood"]
 
 
 class Likelihood(Solver):
-    """Maximum likelihood, taking active and background rows as Gaussian: EM over unknown rows.
+    """Maximum likelihood by EM over unknown rows, with Gaussian active and background rows.
 
-    Scores are log density ratios of rows, so that they need no temperature.
+    Scores are the log density ratios of active and background rows, so they need no temperature.
 
     Parameters
     ----------
     covariance : {"full", "tied", "diagonal", "low_rank"}
-        Covariance of active rows relative to the background: any, proportional, diagonal, or
-        different in `rank` directions.
+        Covariance of active rows relative to that of the background: unrestricted, proportional,
+        diagonal, or different in `rank` directions.
     rank : int
-        Directions of a "low_rank" covariance.
+        Count of directions of a "low_rank" covariance.
     shrinkage : float, optional
-        Pull of a "full" covariance towards the proportional one, in [0, 1]; by default chosen by
-        oracle-approximating shrinkage.
+        How far a "full" covariance is drawn towards the proportional one, from 0 to 1; by default,
+        oracle-approximating shrinkage decides.
     max_iterations : int
-        EM iterations on all samples.
+        Largest count of EM iterations on all samples.
     tolerance : float
         Stop when the log-likelihood gains less than this per sample.
     none : bool
         Whether samples may have no row of interest; the share π of those that have one is
-        estimated. Responses of the others have a mean of their own. For one head whose scores do
-        not depend on the context.
+        estimated, and the responses of the others have a mean of their own. This is for one head
+        whose scores do not depend on the context.
     readout : {"auto", "pooled", "mixture"}
         Predict from the pooled row, as the paper does, or by the mean over rows of what each
         predicts, Σ_j κ_j g⁻¹(⟨v, x_j⟩ + b), which is what the model of latent rows says of a new

@@ -39,7 +39,7 @@ __all__ = ["Mixture"]
 
 
 class Mixture(Solver):
-    r"""Maximum likelihood of the responses given rows: one row is active, attention says which.
+    r"""Maximum likelihood of the responses given the rows, one of which is active.
 
     It maximizes :math:`\sum_i w_i \log \sum_j κ_{ij} p(y_i | ⟨v, x_{ij}⟩ + b, φ)` less penalties.
     The response is a GLM of the active row, rows may have any distribution, and predictions are
@@ -49,14 +49,14 @@ class Mixture(Solver):
     Parameters
     ----------
     parameterization : {"full", "factored", "psd"}
-        W free, W = W_Q W_Kᵀ, or W = L Lᵀ.
+        "full": W is free. "factored": W = W_Q W_Kᵀ. "psd": W = L Lᵀ, positive semidefinite.
     rank : int, optional
-        Columns of the factors.
+        Count of columns of the factors.
     score_ridge : float
-        ρ of the penalty ½ρΣ‖W_r‖² beside the summed log-likelihood.
+        ρ of the penalty ½ρΣ‖W_r‖², which is subtracted from the summed log-likelihood.
     linear_ridge : float
-        η of the penalty ½η‖u‖² of the linear term x·u of affine and contextual scores, which
-        `score_ridge` leaves alone.
+        η of the penalty ½η‖u‖² on the linear term x·u of affine and contextual scores, to which
+        `score_ridge` does not apply.
     optimizer : {"auto", "adam", "lbfgs"}
         Mini-batch Adam, or full-batch L-BFGS, whose objective never rises; "auto" takes L-BFGS for
         small data.
@@ -67,11 +67,11 @@ class Mixture(Solver):
     tolerance : float
         L-BFGS stops when no entry of the gradient is larger.
     n_starts : int
-        Starts that compete, each trained a little on a part of the samples: pooled values, small
-        values, unusual rows, and random ones.
+        Count of starts that compete after a short training on a part of the samples. They begin
+        at the regression on mean rows, at small values, at unusual rows, and at random.
     none : bool
         Whether samples may have no row of interest: a none-row with a score and a value of its own
-        competes with their rows (`diagatt.attention.nonerow`). For one head.
+        competes with their rows (`diagatt.attention.nonerow`). This is for one head only.
 
     Examples
     --------

@@ -103,7 +103,7 @@ def sandwich_errors(
 
 
 def too_many(count: int, samples: Samples, n_heads: int) -> str:
-    """Say why so many parameters get no errors, before any of them is computed; "" if they do."""
+    """Say why there are no errors for this many parameters, before any work; "" if there are."""
     n, work = samples.n_samples, samples.n_rows * count
     rows = samples.offsets.diff().clamp(max=n_candidates(n_heads))
     if n_heads > 1 and float((rows.double() ** n_heads).sum()) > MOST_ASSIGNMENTS:
