@@ -9,8 +9,14 @@ from hypothesis.extra import numpy as hnp
 from scipy.stats import multivariate_normal
 
 from diagatt import RaggedRows
-from diagatt.missing import Conditional, Patterns, active_rows, completed, fit_row_gaussian
-from diagatt.missing import row_gaussian
+from diagatt.missing import (
+    Conditional,
+    Patterns,
+    active_rows,
+    completed,
+    fit_row_gaussian,
+    row_gaussian,
+)
 from tests.closeness import assert_equal_up_to_rounding
 
 D = 4
