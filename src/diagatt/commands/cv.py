@@ -31,6 +31,7 @@ def cv(
     categories: options.Categories = "",
     groups: options.Groups = None,
     row_weight: options.RowWeight = None,
+    exposure: options.Exposure = None,
     time: options.Time = None,
     event: options.Event = None,
     start: options.Start = None,
@@ -57,6 +58,10 @@ def cv(
 
     `diagatt cv visits.csv --sample patient --time days --event died -o cv`
 
+    Counts may have an exposure; the baselines then predict counts per unit of it:
+
+    `diagatt cv visits.csv --sample patient --target relapses --family poisson --exposure years`
+
     Several targets are predicted together, and each has its score:
 
     `diagatt cv visits.csv --sample patient --target bmi,age -o cv`
@@ -64,7 +69,7 @@ def cv(
     if format not in FORMATS:
         raise ValueError(f"--format must be one of {', '.join(FORMATS)}, got {format!r}.")
     changed = options.of_model(heads, family, solver, missing)
-    known = {"time": time, "event": event, "start": start}
+    known = {"exposure": exposure, "time": time, "event": event, "start": start}
     named = (target, covariates, features, drop, id, groups, categories, known)
     columns = options.columns(asked, *named, row_weight=row_weight)
     columns = replace(columns, takes_empty=missing == "marginalize")
@@ -90,6 +95,8 @@ def cv(
             found = _validate(inputs, classes, changed, own, fold, seed, class_weight)
         _report(console, found)
         samples = understood.in_words(inputs)
+        if exposure is not None:
+            samples += f", and {exposure} is the exposure of the counts"
         _write(output, found, inputs, samples, solver, seed, format)
     typer.echo(f"wrote {output}: {', '.join(sorted(p.name for p in output.iterdir()))}")
 
