@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import warnings
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diagatt.commands import options, outputs, understood
+from diagatt.commands.speech import fitted
 
 if TYPE_CHECKING:
     from diagatt.kinds import Inputs
@@ -22,7 +24,9 @@ DPI = 200
 
 def cv(
     data: options.Data,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.")] = Path("cv"),
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder to write.", metavar="FOLDER")
+    ] = Path("cv"),
     target: options.Target = None,
     covariates: options.Covariates = "",
     features: options.Features = "",
@@ -36,13 +40,17 @@ def cv(
     event: options.Event = None,
     start: options.Start = None,
     class_weight: options.ClassWeight = None,
-    folds: Annotated[int, typer.Option(min=2, help="Parts that are held out in turn.")] = 5,
+    folds: Annotated[
+        int, typer.Option(min=2, help="Parts that are held out in turn.", metavar="N")
+    ] = 5,
     family: options.Family = "auto",
     heads: options.Heads = "1",
     solver: options.SolverName = "auto",
     missing: options.Missing = "refuse",
     seed: options.Seed = 0,
-    format: Annotated[str, typer.Option(help="Of the figures: png, pdf or svg.")] = "png",
+    format: Annotated[
+        str, typer.Option(help="Of the figures: png, pdf or svg.", metavar="KIND")
+    ] = "png",
     overwrite: options.Overwrite = False,
     **asked: Any,
 ) -> None:
@@ -98,7 +106,8 @@ def cv(
         if exposure is not None:
             samples += f", and {exposure} is the exposure of the counts"
         _write(output, found, inputs, samples, solver, seed, format)
-    typer.echo(f"wrote {output}: {', '.join(sorted(p.name for p in output.iterdir()))}")
+    written = ", ".join(sorted(p.name for p in output.iterdir()))
+    typer.echo(fitted(f"wrote {output}: {written}", stream=sys.stdout))
 
 
 def _folds(inputs: Inputs, classes: bool, count: int, seed: int) -> Any:
