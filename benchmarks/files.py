@@ -13,6 +13,7 @@ torch, files that are mapped, rows. Results are kept in ``results/files.jsonl``.
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -166,8 +167,12 @@ def measure(kind: str, share: float) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         globals()[f"write_{kind}"](Path(folder), share)
         command = [sys.executable, "-W", "ignore", "-m", "benchmarks.files", kind]
+        one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}  # two wait for each other on busy cores
         done = subprocess.run(
-            [*command, "--share", str(share), "--read", folder], capture_output=True, text=True
+            [*command, "--share", str(share), "--read", folder],
+            capture_output=True,
+            text=True,
+            env=one_thread,
         )
     if done.returncode:
         raise RuntimeError(done.stderr)

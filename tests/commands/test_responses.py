@@ -236,3 +236,24 @@ def test_bad_times_are_told_by_their_sample_or_column(table, command, column, va
     code, found = run(*command, "bad.csv", *columns, "--drop", "years,relapses")
     assert code != 0
     assert said in found
+
+
+def test_an_exposure_in_cross_validation(table):
+    data, years = table
+    columns = ["--sample", "patient", "--target", "relapses", "--exposure", "years"]
+    asked = [*columns, "--drop", "days,died", "--family", "poisson", "--solver", "uniform"]
+    code, said = run("cv", "visits.csv", *asked, "--folds", 2)
+    assert code == 0, said
+    assert "years, mean 2" in said
+    with open("cv/methods.md") as file:
+        assert ", and years is the exposure of the counts." in file.read()
+    with open("cv/predictions.csv") as file:
+        lines = list(csv.DictReader(file))
+    fold = np.array([int(line["fold"]) for line in lines])
+    y = np.arange(N) % 5
+    model = DiagAttRegressor(family="poisson", solver="uniform", random_state=0)
+    train, test = (np.flatnonzero(fold == k) for k in (2, 1))
+    model.fit(data.X[train], y[train], exposure=years[train])
+    wanted = model.predict(data.X[test], exposure=years[test])
+    found = [float(lines[i]["diagatt"]) for i in test]
+    np.testing.assert_allclose(found, wanted, rtol=1e-9)

@@ -9,7 +9,14 @@ from hypothesis.extra import numpy as hnp
 from scipy.stats import multivariate_normal
 
 from diagatt import RaggedRows
-from diagatt.missing import Conditional, Patterns, active_rows, completed, fit_row_gaussian
+from diagatt.missing import (
+    Conditional,
+    Patterns,
+    active_rows,
+    completed,
+    fit_row_gaussian,
+    row_gaussian,
+)
 from tests.closeness import assert_equal_up_to_rounding
 
 D = 4
@@ -71,6 +78,24 @@ def test_shifted_scores_are_log_ratios_of_observed_entries(missing, seed):
         ours = at_row[1] - at_row[0] + float(shift[i])
         scale = max(1.0, *np.abs(at_row))  # terms that cancel
         assert abs(ours - (wanted[1] - wanted[0])) < 1e-7 * scale
+
+
+@pytest.mark.parametrize("constant", [False, True])
+def test_rows_without_missing_entries_need_no_em(constant, monkeypatch):
+    x = np.random.default_rng(0).normal(size=(40, 3)) @ np.triu(np.ones((3, 3)))
+    x[:, 1] = 2.0 if constant else x[:, 1]
+    variance = torch.from_numpy(np.where(x.var(axis=0) > 0, x.var(axis=0), 1.0))
+    start = row_gaussian.RowGaussian(torch.from_numpy(x.mean(axis=0)), torch.diag(variance))
+    blocks = [torch.from_numpy(x)]
+    step = row_gaussian._step(start, blocks, [Patterns(blocks[0].isnan())])
+    monkeypatch.setattr(row_gaussian, "_step", None)  # nobody may call it
+    found = fit_row_gaussian(x)
+    assert_equal_up_to_rounding(found.mean.numpy(), x.mean(axis=0), operations=100)
+    seen = [0, 2] if constant else [0, 1, 2]
+    own = found.covariance.numpy()[np.ix_(seen, seen)]
+    wanted = step.covariance.numpy()[np.ix_(seen, seen)]
+    assert_equal_up_to_rounding(own, wanted, operations=1000)
+    assert np.linalg.eigvalsh(found.covariance.numpy()).min() > 0
 
 
 def test_the_row_gaussian_of_complete_rows_has_their_moments():

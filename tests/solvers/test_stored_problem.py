@@ -8,7 +8,7 @@ import torch
 
 from diagatt.distributed import Group
 from diagatt.families import get_family
-from diagatt.solvers.stored import StoredProblem
+from diagatt.solvers.stored import StoredProblem, _batches
 from tests.solvers.samples import problem_of
 from tests.solvers.stores import N
 
@@ -75,6 +75,23 @@ def test_dropped_rows_leave_as_many_as_asked(store):
     batches = [batch for batch, _ in on_disk(store).batches(64, 0.99, generator, least=3)]
     assert min(int(batch.offsets.diff().min()) for batch in batches) == 3
     assert sum(len(batch.values) for batch in batches) < 4 * N
+
+
+def test_changed_samples_do_not_keep_their_shard(store):
+    part = store.part(0)
+    changed = on_disk(store).changed(lambda s: replace(s, values=2 * s.values)).samples_of(part)
+    for own in (changed.values, changed.offsets, changed.y, changed.weights):
+        assert not np.shares_memory(own.numpy(), part.X.values)
+        assert not np.shares_memory(own.numpy(), part.X.offsets)
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_the_last_batch_of_a_window_leaves_no_part(store, steps):
+    parts = {k: on_disk(store).samples_of(store.part(k)) for k in (0, 1)}
+    y = torch.cat([part.y for part in parts.values()])
+    found = [torch.cat([own.y for own in taken]) for taken in _batches(parts, steps, 0.0, 0, 1)]
+    torch.testing.assert_close(torch.cat(found).sort().values, y.sort().values)
+    assert parts == {}
 
 
 def test_two_epochs_have_other_batches(store):

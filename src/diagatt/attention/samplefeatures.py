@@ -68,6 +68,8 @@ class SampleFeatures(nn.Module):
 def _features(
     kinds: Sequence[str], values: Tensor, offsets: Tensor, log_prior: Tensor | None = None
 ) -> Tensor:
+    if not kinds:
+        return values.new_zeros(len(offsets) - 1, 0, dtype=torch.float64)
     rows = values.double()
     size = offsets.diff().double()[:, None]
     counted = rows

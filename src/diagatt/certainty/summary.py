@@ -14,6 +14,7 @@ from diagatt.tables import html_table, latex_table
 
 SHOWN_LINES = 40  # of a table in a notebook
 COLUMNS = ("head", "feature", "estimate", "se", "low", "high", "p_value")
+LABELS = 30  # columns for head and feature, of 79
 CRITERIA = ("heads", "log-likelihood", "parameters", "AIC", "BIC")
 
 
@@ -49,9 +50,20 @@ class Summary:
         for cells in [CRITERIA, *self._criteria()]:
             lines.append(_line(cells, (5, 18, 13, 18, 18)))
         lines += ["-" * 79]
-        for name, feature, *numbers in [self._head(), *self._coefficients()]:
-            lines.append(f"{name[:13]:<14}{feature[:15]:<16}{_line(numbers, (10, 10, 10, 10, 9))}")
-        return "\n".join([*lines, "=" * 79])
+        return "\n".join([*lines, *self._table(), "=" * 79])
+
+    def _table(self) -> list[str]:
+        """Return the coefficients as lines; names that are too long have a line of their own."""
+        found, cells = [], [self._head(), *self._coefficients()]
+        longest = max(len(feature) for _, feature, *_ in cells)
+        heads = 14 if longest < 16 else 2 + max(len(name) for name, *_ in cells)
+        for name, feature, *numbers in cells:
+            label = f"{name:<{heads}}{feature}" if len(name) < heads else f"{name}  {feature}"
+            if len(label) >= LABELS:
+                found.append(label)
+                label = ""
+            found.append(f"{label:<{LABELS}}{_line(numbers, (10, 10, 10, 10, 9))}")
+        return found
 
     def to_frame(self) -> Any:
         """Return the coefficients as a pandas data frame.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from diagatt.commands import options, outputs
+from diagatt.commands.helped import Helped
 
 if TYPE_CHECKING:
     from diagatt.bench import Plan
@@ -16,21 +17,29 @@ app = typer.Typer(no_args_is_help=True, help="Compare methods on real and drawn 
 
 Sets = Annotated[
     str,
-    typer.Option(help="Sets to use, separated by commas: names, or your npz or parquet files."),
+    typer.Option(
+        help="Sets to use, separated by commas: names, or your npz or parquet files.",
+        metavar="A,B",
+    ),
 ]
-Methods = Annotated[str, typer.Option(help="Methods to use, separated by commas.")]
+Methods = Annotated[str, typer.Option(help="Methods to use, separated by commas.", metavar="A,B")]
 Rivals = Annotated[
-    str, typer.Option(help="Python files, or folders of them, with classes that fit and predict.")
+    str,
+    typer.Option(
+        help="Python files, or folders of them, with classes that fit and predict.", metavar="PLACE"
+    ),
 ]
-Folder = Annotated[Path, typer.Option("--store", "-s", help="Folder of results.")]
-Splits = Annotated[int | None, typer.Option(min=1, help="Largest count of splits per set.")]
+Folder = Annotated[Path, typer.Option("--store", "-s", help="Folder of results.", metavar="FOLDER")]
+Splits = Annotated[
+    int | None, typer.Option(min=1, help="Largest count of splits per set.", metavar="N")
+]
 Shuffled = Annotated[
     bool, typer.Option("--shuffled", help="Permute training labels to find leaks.")
 ]
 RIVALS = "benchmarks/rivals"
 
 
-@app.command("list")
+@app.command(cls=Helped, name="list")
 def list_all(rivals: Rivals = RIVALS) -> None:
     """List sets and methods."""
     from rich.console import Console
@@ -49,15 +58,17 @@ def list_all(rivals: Rivals = RIVALS) -> None:
     Console().print(methods)
 
 
-@app.command()
+@app.command(cls=Helped)
 def run(
     sets: Sets = "",
     methods: Methods = "",
     rivals: Rivals = RIVALS,
-    limit: Annotated[float, typer.Option(min=1, help="Limit of CPU seconds per fit.")] = 60,
+    limit: Annotated[
+        float, typer.Option(min=1, help="Limit of CPU seconds per fit.", metavar="SECONDS")
+    ] = 60,
     splits: Splits = None,
     shuffled: Shuffled = False,
-    jobs: Annotated[int, typer.Option(min=1, help="Count of processes.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Count of processes.", metavar="N")] = 1,
     store: Folder = Path("results/bags"),
 ) -> None:
     """Run what is missing: every method on every set and split, one line of results each.
@@ -81,7 +92,7 @@ def run(
             typer.echo(f"{sum(count.values())} fits run, {len(part.tasks())} in all.")
 
 
-@app.command()
+@app.command(cls=Helped)
 def report(
     sets: Sets = "",
     methods: Methods = "",

@@ -23,20 +23,21 @@ from diagatt.commands import (
     study,
     summary,
 )
-from diagatt.commands.speech import said
+from diagatt.commands.helped import Helped
+from diagatt.commands.speech import fitted, said
 
 app = typer.Typer(
     no_args_is_help=True,
     help="Individualized sparse regression: fit, predict, and see which rows decided.",
     pretty_exceptions_enable=False,
 )
-app.command()(options.WithKinds(fit.fit))
-app.command()(options.WithKinds(cv.cv))
+app.command(cls=Helped)(options.WithKinds(fit.fit))
+app.command(cls=Helped)(options.WithKinds(cv.cv))
 for command in (predict.predict, evaluate.evaluate, explain.explain):
-    app.command()(options.WithKinds(command, fitted=True))
-app.command()(plot.plot)
-app.command()(info.info)
-app.command()(summary.summary)
+    app.command(cls=Helped)(options.WithKinds(command, fitted=True))
+app.command(cls=Helped)(plot.plot)
+app.command(cls=Helped)(info.info)
+app.command(cls=Helped)(summary.summary)
 app.add_typer(study.app, name="study")
 app.add_typer(store.app, name="store")
 app.add_typer(bench.app, name="bench")
@@ -52,9 +53,16 @@ def _say_version(asked: bool) -> None:
 
 @app.callback()
 def set_debug(
-    debug: bool = typer.Option(False, help="Show the traceback of an error."),
+    debug: bool = typer.Option(
+        False, "--debug", metavar="", help="Show the traceback of an error."
+    ),
     version: bool = typer.Option(
-        False, "--version", callback=_say_version, is_eager=True, help="Say the version."
+        False,
+        "--version",
+        callback=_say_version,
+        is_eager=True,
+        metavar="",
+        help="Say the version.",
     ),
 ) -> None:
     """Read the options of all commands."""
@@ -65,7 +73,7 @@ def set_debug(
 _debug = False
 
 
-@app.command()
+@app.command(cls=Helped)
 def demo() -> None:
     """Simulate, fit, predict and localize: the method in under a minute."""
     from diagatt.commands.demo import main as run_demo
@@ -75,7 +83,7 @@ def demo() -> None:
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     """Show a warning as a sentence, without the line of code that it comes from."""
-    typer.echo(f"warning: {said(str(message))}", err=True)
+    typer.echo(fitted(f"warning: {said(str(message))}"), err=True)
 
 
 def main() -> None:
@@ -88,6 +96,6 @@ def main() -> None:
             raise
         rank = os.environ.get("RANK")  # under torchrun every process speaks for itself
         who = "error" if rank is None else f"error in process {rank}"
-        typer.echo(f"{who}: {said(str(error))}", err=True)
+        typer.echo(fitted(f"{who}: {said(str(error))}"), err=True)
         # 130 is what shells expect of a program that was interrupted.
         sys.exit(130 if isinstance(error, InterruptedError) else 1)

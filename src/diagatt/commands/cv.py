@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import warnings
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diagatt.commands import options, outputs, understood
+from diagatt.commands.speech import fitted
 
 if TYPE_CHECKING:
     from diagatt.kinds import Inputs
@@ -22,7 +24,9 @@ DPI = 200
 
 def cv(
     data: options.Data,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.")] = Path("cv"),
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder to write.", metavar="FOLDER")
+    ] = Path("cv"),
     target: options.Target = None,
     covariates: options.Covariates = "",
     features: options.Features = "",
@@ -31,17 +35,20 @@ def cv(
     categories: options.Categories = "",
     groups: options.Groups = None,
     row_weight: options.RowWeight = None,
+    exposure: options.Exposure = None,
     time: options.Time = None,
     event: options.Event = None,
     start: options.Start = None,
     class_weight: options.ClassWeight = None,
-    folds: Annotated[int, typer.Option(min=2, help="Count of folds.")] = 5,
+    folds: Annotated[int, typer.Option(min=2, help="Count of folds.", metavar="N")] = 5,
     family: options.Family = "auto",
     heads: options.Heads = "1",
     solver: options.SolverName = "auto",
     missing: options.Missing = "refuse",
     seed: options.Seed = 0,
-    format: Annotated[str, typer.Option(help="Format of figures: png, pdf or svg.")] = "png",
+    format: Annotated[
+        str, typer.Option(help="Format of figures: png, pdf or svg.", metavar="KIND")
+    ] = "png",
     overwrite: options.Overwrite = False,
     **asked: Any,
 ) -> None:
@@ -57,6 +64,10 @@ def cv(
 
     `diagatt cv visits.csv --sample patient --time days --event died -o cv`
 
+    Counts may have an exposure; the baselines then predict counts per unit of it:
+
+    `diagatt cv visits.csv --sample patient --target relapses --family poisson --exposure years`
+
     Several targets are predicted together, and each has its score:
 
     `diagatt cv visits.csv --sample patient --target bmi,age -o cv`
@@ -64,7 +75,7 @@ def cv(
     if format not in FORMATS:
         raise ValueError(f"--format must be one of {', '.join(FORMATS)}, got {format!r}.")
     changed = options.of_model(heads, family, solver, missing)
-    known = {"time": time, "event": event, "start": start}
+    known = {"exposure": exposure, "time": time, "event": event, "start": start}
     named = (target, covariates, features, drop, id, groups, categories, known)
     columns = options.columns(asked, *named, row_weight=row_weight)
     columns = replace(columns, takes_empty=missing == "marginalize")
@@ -90,8 +101,11 @@ def cv(
             found = _validate(inputs, classes, changed, own, fold, seed, class_weight)
         _report(console, found)
         samples = understood.in_words(inputs)
+        if exposure is not None:
+            samples += f", and {exposure} is the exposure of the counts"
         _write(output, found, inputs, samples, solver, seed, format)
-    typer.echo(f"wrote {output}: {', '.join(sorted(p.name for p in output.iterdir()))}")
+    written = ", ".join(sorted(p.name for p in output.iterdir()))
+    typer.echo(fitted(f"wrote {output}: {written}", stream=sys.stdout))
 
 
 def _folds(inputs: Inputs, classes: bool, count: int, seed: int) -> Any:

@@ -31,7 +31,8 @@ def evaluate(
     model: options.Model,
     data: options.Data,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="JSON file to write as well.")
+        Path | None,
+        typer.Option("--output", "-o", help="JSON file to write as well.", metavar="FILE"),
     ] = None,
     drop: options.Drop = "",
     cache: options.Cache = None,

@@ -14,7 +14,7 @@ def explain(
     model: options.Model,
     data: options.Data,
     output: options.Output = Path("page.html"),
-    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    title: Annotated[str | None, typer.Option(help="Title of the page.", metavar="TEXT")] = None,
     drop: options.Drop = "",
     cache: options.Cache = None,
     overwrite: options.Overwrite = False,
@@ -23,11 +23,16 @@ def explain(
     ] = None,
     heat_maps: Annotated[
         Path | None,
-        typer.Option(help="Folder for a heat map and GeoJSON per slide, and top patches."),
+        typer.Option(
+            help="Folder for a heat map and GeoJSON per slide, and top patches.", metavar="FOLDER"
+        ),
     ] = None,
     mpp: Annotated[
         float | None,
-        typer.Option(help="Micrometres per pixel, for GeoJSON of slides measured in micrometres."),
+        typer.Option(
+            help="Micrometres per pixel, for GeoJSON of slides measured in micrometres.",
+            metavar="X",
+        ),
     ] = None,
     **asked: Any,
 ) -> None:

@@ -45,7 +45,10 @@ def fit(
     solver: options.SolverName = "auto",
     missing: options.Missing = "refuse",
     split: Annotated[
-        float, typer.Option(min=0.0, max=0.9, help="Share held out to see how good the model is.")
+        float,
+        typer.Option(
+            min=0.0, max=0.9, help="Share held out to see how good the model is.", metavar="SHARE"
+        ),
     ] = 0.0,
     refit: Annotated[
         bool, typer.Option("--refit", help="After --split, fit the model to all samples.")
@@ -54,7 +57,9 @@ def fit(
     memory: options.Memory = 1024,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="Checkpoint file (stores only); default: next to the output."),
+        typer.Option(
+            help="Checkpoint file (stores only); default: next to the output.", metavar="FILE"
+        ),
     ] = None,
     overwrite: options.Overwrite = False,
     **asked: Any,

@@ -21,10 +21,11 @@ Data = Annotated[
     Path, typer.Argument(help="Samples: CSV, TSV, JSONL, Parquet, Feather, NPZ, or a store.")
 ]
 Memory = Annotated[
-    float, typer.Option(min=1, help="MiB that the rows of a store may take in memory.")
+    float,
+    typer.Option(min=1, help="MiB that the rows of a store may take in memory.", metavar="MIB"),
 ]
 Model = Annotated[Path, typer.Argument(help="A model that `diagatt fit` wrote.")]
-Output = Annotated[Path, typer.Option("--output", "-o", help="File to write.")]
+Output = Annotated[Path, typer.Option("--output", "-o", help="File to write.", metavar="FILE")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an output that exists.")]
 Target = Annotated[
     str | None,
@@ -77,7 +78,8 @@ Family = Annotated[
     typer.Option(
         help="Response distribution: auto, gaussian, poisson, negative_binomial, gamma, tweedie, "
         "huber, quantile(0.9), bernoulli, multinomial, ordinal; for times, cox, weibull, "
-        "lognormal or loglogistic."
+        "lognormal or loglogistic.",
+        metavar="NAME",
     ),
 ]
 ClassWeight = Annotated[
@@ -102,8 +104,10 @@ Start = Annotated[
     str | None,
     typer.Option(help="Column of times from which samples are observed.", metavar="COLUMN"),
 ]
-Heads = Annotated[str, typer.Option(help="Rows of interest per sample, or auto.")]
-SolverName = Annotated[str, typer.Option(help="auto, likelihood, mixture or gradient.")]
+Heads = Annotated[str, typer.Option(help="Rows of interest per sample, or auto.", metavar="N")]
+SolverName = Annotated[
+    str, typer.Option(help="auto, likelihood, mixture or gradient.", metavar="NAME")
+]
 Missing = Annotated[
     str,
     typer.Option(
@@ -111,9 +115,10 @@ Missing = Annotated[
         metavar="refuse|marginalize",
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.", metavar="N")]
 Cache = Annotated[
-    Path | None, typer.Option(help="Folder that keeps the rows of texts for later commands.")
+    Path | None,
+    typer.Option(help="Folder that keeps the rows of texts for later commands.", metavar="FOLDER"),
 ]
 
 
@@ -149,7 +154,7 @@ class WithKinds:
 
 
 def _parameter(option: Option, metavar: str | None = None) -> inspect.Parameter:
-    info = typer.Option(help=option.help, min=option.min, metavar=metavar)
+    info = typer.Option(help=option.help, min=option.min, metavar=metavar or option.value)
     annotation: Any = Annotated[option.type, info]
     keyword = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(option.name, keyword, default=option.default, annotation=annotation)

@@ -28,7 +28,9 @@ def plot(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="PNG, PDF or SVG file; default: FIGURE.png."),
+        typer.Option(
+            "--output", "-o", help="PNG, PDF or SVG file; default: FIGURE.png.", metavar="FILE"
+        ),
     ] = None,
     of: Annotated[
         str | None,

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
+import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -27,6 +30,17 @@ OPTIONS = (
     (r"\bchoose another family\b", "choose another --family"),
     (r"\b(?:set )?missing='marginalize'", "--missing marginalize"),
     (r" In cross_val_score and other tools of scikit-learn.*$", ""),
+    (r"a row store is a folder that RowStore\.write made", "`diagatt store write` makes a store"),
+    (
+        r" For a folder of shards call RowStore\.index\(folder\)\.",
+        " `diagatt store write` makes one.",
+    ),
+    (r"; use optimizer='lbfgs' or more epochs", ""),
+    (r"; raise ridges, lower the count of features", "; give fewer --features"),
+    (
+        r"; solver='gradient' has them, and a weibull fit",
+        "; --solver gradient or --family weibull has them",
+    ),
     (r" Select the others: \S+\.$", ""),
 )
 
@@ -59,6 +73,31 @@ def said(message: str, ids: Sequence[Any] | None = None) -> str:
     message = re.sub(rf"\b({BESIDE})\[(\d+)\] = ([^\s:]+)", r"the \1 \3 of sample \2", message)
     message = re.sub(rf"\b({BESIDE})\[(\d+)\]", r"the \1 of sample \2", message)
     return re.sub(r"\bsample (\d+)\b", name, message)
+
+
+def fitted(message: str, width: int | None = None, stream: Any = None) -> str:
+    """Return a message whose lines break between words, at the width of the terminal.
+
+    Parameters
+    ----------
+    message : str
+    width : int, optional
+        By default that of the terminal; a message that goes to a file is left as it is.
+    stream : text stream, optional
+        Where the message goes; by default stderr.
+
+    Examples
+    --------
+    >>> print(fitted("error: cells.csv has no column 'site'.", 24))
+    error: cells.csv has no
+    column 'site'.
+    """
+    if width is None:
+        if not (stream or sys.stderr).isatty():
+            return message
+        width = shutil.get_terminal_size().columns
+    how: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+    return "\n".join(textwrap.fill(line, width, **how) for line in message.splitlines())
 
 
 @contextmanager

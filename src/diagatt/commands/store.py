@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diagatt.commands import options, outputs
+from diagatt.commands import options, outputs, understood
+from diagatt.commands.helped import Helped
 from diagatt.commands.speech import about
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ app = typer.Typer(no_args_is_help=True, help="Keep samples in a folder of verifi
 Store = Annotated[Path, typer.Argument(help="A store that `diagatt store write` wrote.")]
 
 
-@app.command()
+@app.command(cls=Helped)
 @partial(options.WithKinds, makes_rows=True)
 def write(
     out: Annotated[Path, typer.Argument(help="Folder to make.")],
@@ -30,11 +31,12 @@ def write(
     covariates: options.Covariates = "",
     features: options.Features = "",
     drop: options.Drop = "",
+    id: options.Id = None,
     row_weight: options.RowWeight = None,
     time: options.Time = None,
     event: options.Event = None,
     start: options.Start = None,
-    shard_mib: Annotated[float, typer.Option(help="Size of a shard in MiB.")] = 64,
+    shard_mib: Annotated[float, typer.Option(help="Size of a shard in MiB.", metavar="MIB")] = 64,
     overwrite: options.Overwrite = False,
     **asked: Any,
 ) -> None:
@@ -48,7 +50,7 @@ def write(
 
     `diagatt store write visits visits.csv --sample patient --time days --event died`
     """
-    named = (target, covariates, features, drop)
+    named = (target, covariates, features, drop, id)
     known = {"time": time, "event": event, "start": start}
     columns = options.columns(asked, *named, known=known, row_weight=row_weight)
     with outputs.writing(out, {"DATA": data}, option="OUT", overwrite=overwrite, folder=True):
@@ -67,7 +69,7 @@ def write(
         transformer = kind.transformer(inputs.X, **options.settings(asked, kind))
         given: dict[str, Any] = {"shard_mib": shard_mib, "overwrite": overwrite}
         if transformer is None:
-            given |= {"id": inputs.ids} if "sample" in columns.asked else {}
+            given |= {"id": inputs.ids} if "sample" in columns.asked or id else {}
             given |= {"covariates": inputs.named_covariates}
             with about(inputs.ids):
                 store = RowStore.from_rows(out, inputs.X, inputs.named_y, **given)
@@ -76,7 +78,7 @@ def write(
     typer.echo(f"wrote {out}: {len(store)} samples in {_shards(store)}")
 
 
-@app.command()
+@app.command(cls=Helped)
 def info(path: Store) -> None:
     """Say what a store holds; its rows are not read, `diagatt store check` does that.
 
@@ -93,7 +95,7 @@ def info(path: Store) -> None:
     Console().print(table)
 
 
-@app.command()
+@app.command(cls=Helped)
 def check(path: Store) -> None:
     """Compare every byte of a store with its checksums.
 
@@ -103,7 +105,7 @@ def check(path: Store) -> None:
 
     store = RowStore(path, memory=float("inf"))
     store.verify()
-    typer.echo(f"{path} is sound: {_shards(store)}, {store.nbytes / 2**20:.1f} MiB")
+    typer.echo(f"{path} is sound: {_shards(store)}, {_size(store.nbytes)}")
 
 
 def _transformed(out: Path, inputs: Inputs, transformer: Any, given: dict[str, Any]) -> RowStore:
@@ -127,17 +129,26 @@ def _shards(store: RowStore) -> str:
     return "1 shard" if len(store.shards) == 1 else f"{len(store.shards)} shards"
 
 
+def _size(count: int) -> str:
+    """Return a count of bytes in KiB or MiB."""
+    return f"{count / 2**10:.1f} KiB" if count < 2**20 else f"{count / 2**20:,.1f} MiB"
+
+
+def _names(names: Any) -> str:
+    return f": {understood.some(names)}" if names else ""
+
+
 def _facts(store: RowStore) -> dict[str, str]:
     shards = store.shards
-    largest = max(info.bytes for info in shards) / 2**20
+    largest = max(info.bytes for info in shards)
     lengths = f"{min(i.shortest for i in shards)} to {max(i.longest for i in shards)}"
     return {
         "samples": f"{store.n_samples:,}",
         "rows": f"{store.n_rows:,}",
         "rows per sample": lengths,
-        "features": f"{store.n_features} ({store.dtype})",
-        "size": f"{store.nbytes / 2**20:,.1f} MiB",
-        "shards": f"{len(shards)}, the largest {largest:,.1f} MiB",
+        "features": f"{store.n_features} ({store.dtype}){_names(store.feature_names)}",
+        "size": _size(store.nbytes),
+        "shards": f"{len(shards)}, the largest {_size(largest)}",
         "response": _response(store),
         "weights": f"sum {sum(i.weight_sum or 0 for i in shards):g}" if store.has_weights else "–",
         "covariates": str(store.n_covariates or "–"),

@@ -8,16 +8,19 @@ from typing import Annotated
 import typer
 
 from diagatt.commands import options, outputs
+from diagatt.commands.helped import Helped
 
 app = typer.Typer(no_args_is_help=True, help="Run the paper's tables and figures.")
 
 Name = Annotated[str, typer.Argument(help="A study, or 'all'; see `diagatt study list`.")]
-Folder = Annotated[Path, typer.Option("--store", "-s", help="Folder of results.")]
-Scale = Annotated[float, typer.Option(help="Share of the sample size, 0.1 for a quick look.")]
+Folder = Annotated[Path, typer.Option("--store", "-s", help="Folder of results.", metavar="FOLDER")]
+Scale = Annotated[
+    float, typer.Option(help="Share of the sample size, 0.1 for a quick look.", metavar="PART")
+]
 REPORTS = ("md", "csv", "html", "png", "svg")  # endings of what is written for a study
 
 
-@app.command("list")
+@app.command(cls=Helped, name="list")
 def list_studies() -> None:
     """List the studies with their scenarios and methods."""
     from rich.console import Console
@@ -31,14 +34,20 @@ def list_studies() -> None:
     Console().print(table)
 
 
-@app.command()
+@app.command(cls=Helped)
 def run(
     name: Name,
-    reps: Annotated[int, typer.Option(min=1, help="Count of replications per cell.")] = 1,
-    methods: Annotated[str, typer.Option(help="Methods to use, separated by commas.")] = "",
+    reps: Annotated[
+        int, typer.Option(min=1, help="Count of replications per cell.", metavar="N")
+    ] = 1,
+    methods: Annotated[
+        str, typer.Option(help="Methods to use, separated by commas.", metavar="A,B")
+    ] = "",
     scale: Scale = 1.0,
-    jobs: Annotated[int, typer.Option(min=1, help="Count of processes.")] = 1,
-    cluster: Annotated[str, typer.Option(help="Address of a dask scheduler.")] = "",
+    jobs: Annotated[int, typer.Option(min=1, help="Count of processes.", metavar="N")] = 1,
+    cluster: Annotated[
+        str, typer.Option(help="Address of a dask scheduler.", metavar="ADDRESS")
+    ] = "",
     store: Folder = Path("results"),
     overwrite: options.Overwrite = False,
 ) -> None:
@@ -67,7 +76,7 @@ def run(
         _write(studies, results, store, scale)
 
 
-@app.command()
+@app.command(cls=Helped)
 def report(
     name: Name = "all",
     scale: Scale = 1.0,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from diagatt.commands import options
+from diagatt.commands.speech import said
 
 
 class Form(StrEnum):
@@ -22,7 +24,7 @@ class Form(StrEnum):
 def summary(
     model: options.Model,
     form: Annotated[Form, typer.Option("--as", help="Format of the output.")] = Form.text,
-    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    level: Annotated[float, typer.Option(help="Level of the intervals.", metavar="LEVEL")] = 0.95,
 ) -> None:
     """Print what a paper reports: coefficients with intervals, tests, criteria.
 
@@ -37,6 +39,7 @@ def summary(
     if not hasattr(inner, "summary"):
         raise ValueError(f"a {type(inner).__name__} has no summary: it estimates no coefficients.")
     found = inner.summary(level)
+    found = replace(found, facts={name: said(str(fact)) for name, fact in found.facts.items()})
     if form is Form.csv:
         lines = [[line[name] for name in COLUMNS] for line in found.coefficients]
         typer.echo(csv_table(COLUMNS, lines), nl=False)

@@ -27,11 +27,11 @@ def facts(inputs: Inputs, classes: bool) -> dict[str, str]:
     count = getattr(inputs.X, "n_features", None)
     if count is not None:
         names = getattr(inputs.X, "feature_names", None)
-        said["features"] = str(count) + (f": {_some(names)}" if names else "")
+        said["features"] = str(count) + (f": {some(names)}" if names else "")
     if absent := _missing(inputs.X):
         said["missing"] = absent
     if inputs.columns.covariates:
-        said["covariates"] = _some(inputs.covariate_names or inputs.columns.covariates)
+        said["covariates"] = some(inputs.covariate_names or inputs.columns.covariates)
     elif inputs.covariates is not None:
         said["covariates"] = str(inputs.covariates.shape[1])
     if inputs.groups is not None:
@@ -42,7 +42,7 @@ def facts(inputs: Inputs, classes: bool) -> dict[str, str]:
         weights = inputs.X.row_weight
         said["row weights"] = f"{inputs.columns.row_weight}, mean {weights.mean():.4g}"
     if inputs.columns.drop:
-        said["not used"] = _some(inputs.columns.drop)
+        said["not used"] = some(inputs.columns.drop)
     if inputs.y is not None:
         columns = inputs.columns
         name = columns.known.get("time") or columns.target or inputs.kind.target
@@ -143,6 +143,7 @@ def _responses(y: np.ndarray, classes: bool) -> str:
     return f"{len(pairs)} classes: {listed}{more}"
 
 
-def _some(names: Any) -> str:
+def some(names: Any) -> str:
+    """List the first names and count the others."""
     listed = ", ".join(names[:SHOWN])
     return listed if len(names) <= SHOWN else f"{listed} and {len(names) - SHOWN} more"

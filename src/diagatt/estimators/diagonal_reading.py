@@ -258,7 +258,7 @@ class DiagonalReading(TransformerMixin, FittedDiagonal):
             facts["samples with a row of interest"] = f"{100 * self.prevalence_:.1f} % (estimated)"
         facts |= self._missing_facts()
         if self.errors_note_:
-            facts["standard errors"] = self.errors_note_
+            facts["standard errors"] = self.errors_note_.replace("no standard errors", "none", 1)
         joint = self.log_likelihood_ is not None
         facts["log-likelihood of"] = "rows and responses" if joint else "responses"
         return Summary(type(self).__name__, facts, lines, self.criteria_, level)

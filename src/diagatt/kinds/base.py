@@ -32,6 +32,7 @@ class Option:
     min: float | None = None
     makes_rows: bool = False  # whether `diagatt store write` takes it, too
     changes: bool = False  # whether `diagatt predict` may be given another value than `fit` was
+    value: str = "NAME"  # what help calls its value
 
 
 @dataclass(frozen=True)

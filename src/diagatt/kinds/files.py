@@ -37,7 +37,8 @@ def read_inputs(
     missing = [name for name in wanted if name not in table.names]
     if need_target and "time" not in columns.known and (missing or not wanted):
         what = f"has no column {missing[0]!r}" if missing else "needs --target COLUMN"
-        raise ValueError(f"{path} {what}: the response must be known here.")
+        there = f" It has {', '.join(table.names)}." if missing else ""
+        raise ValueError(f"{path} {what}: the response must be known here.{there}")
     for kind in KINDS.values():
         for option in kind.reading:
             if option.name in columns.asked:

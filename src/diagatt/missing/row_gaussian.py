@@ -66,8 +66,10 @@ def fit_row_gaussian(values: np.ndarray) -> RowGaussian:
         for start in range(0, len(values), BLOCK)
     ]
     hidden = [block.isnan() for block in blocks]
-    patterns = [Patterns(missing) for missing in hidden]
     mean, variance = _observed_moments(blocks, hidden)
+    if not any(bool(missing.any()) for missing in hidden):
+        return _complete(blocks, mean, variance)
+    patterns = [Patterns(missing) for missing in hidden]
     now = RowGaussian(mean, torch.diag(variance))
     for _ in range(MAX_ITERATIONS):
         before, now = now, _step(now, blocks, patterns)
@@ -104,7 +106,21 @@ def _step(now: RowGaussian, blocks: list[Tensor], patterns: list[Patterns]) -> R
         moments += conditional.total(own.summed(residual.new_ones(len(residual))))
     shift = total / N
     covariance = moments / N - torch.outer(shift, shift)
-    variance = covariance.diagonal()
-    variance = torch.where(variance > 0, variance, now.covariance.diagonal())
-    covariance = (N * covariance + d * torch.diag(variance)) / (N + d)
-    return RowGaussian(now.mean + shift, (covariance + covariance.T) / 2)
+    return RowGaussian(now.mean + shift, _shrunk(covariance, now.covariance.diagonal(), N))
+
+
+def _complete(blocks: list[Tensor], mean: Tensor, variance: Tensor) -> RowGaussian:
+    """Return the Gaussian of rows of which nothing is missing: there is nothing to iterate."""
+    residuals = (block - mean for block in blocks)
+    moments = torch.stack([x.T @ x for x in residuals]).sum(dim=0)
+    N = sum(len(block) for block in blocks)
+    return RowGaussian(mean, _shrunk(moments / N, variance, N))
+
+
+def _shrunk(covariance: Tensor, variance: Tensor, N: int) -> Tensor:
+    """Add d rows without correlation to N; a feature without variance has that which is given."""
+    d = len(covariance)
+    own = covariance.diagonal()
+    own = torch.where(own > 0, own, variance)
+    covariance = (N * covariance + d * torch.diag(own)) / (N + d)
+    return (covariance + covariance.T) / 2

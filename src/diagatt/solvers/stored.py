@@ -244,6 +244,7 @@ class StoredProblem:
     def samples_of(self, part: StoredPart) -> Samples:
         """Return a part's arrays as tensors; rows stay in place if they have the right type."""
         values, offsets = part.X.to_torch(self.device, self.dtype)
+        offsets = offsets.clone()  # a view would keep the whole shard where its rows are changed
         n = len(part.X)
         y: Any = np.zeros(n) if part.y is None else self.encode(part.y)
         w: Any = np.ones(n) if part.weights is None else part.weights
@@ -291,13 +292,18 @@ class StoredProblem:
             steps = 1 if size is None else -(-sum(counts) // size)
             for step, taken in enumerate(_batches(parts, steps, row_dropout, seed, least)):
                 batch = Samples.joined(taken) if taken else self.empty_part()
+                del taken[:]
                 yield batch, sum(count // steps + (step < count % steps) for count in counts)
+                del batch  # before the next one is put together
 
 
 def _batches(
     parts: dict[int, Samples], steps: int, row_dropout: float, seed: int, least: int
 ) -> Iterator[list[Samples]]:
-    """Yield what the shards of a window that this process holds give to each batch."""
+    """Yield what the shards of a window that this process holds give to each batch.
+
+    `parts` is emptied by the last batch, which then has the rows for itself.
+    """
     generators = {k: _generator(seed, k) for k in parts}
     pieces = {
         k: torch.randperm(part.n_samples, generator=generators[k]).tensor_split(steps)
@@ -305,12 +311,15 @@ def _batches(
     }
     for step in range(steps):
         taken = []
-        for k, part in parts.items():
+        for k in list(parts):
+            part = parts[k] if step < steps - 1 else parts.pop(k)
             if len(pieces[k][step]):
                 batch = part.take(pieces[k][step].to(part.device))
                 if row_dropout:
                     batch = batch.drop_rows(row_dropout, generators[k], least)
                 taken.append(batch)
+                del batch
+            del part
         yield taken
 
 

@@ -14,7 +14,7 @@ from diagatt.estimators import PooledClassifier, PooledRegressor, PooledSurvival
 from diagatt.families import FAMILIES
 from diagatt.ragged import RaggedRows
 
-__all__ = ["BASELINES", "Part", "Task", "bag_statistics", "baselines_of"]
+__all__ = ["BASELINES", "Part", "Task", "bag_statistics", "baselines_of", "per_unit"]
 
 N_TREES = 300
 STATISTICS = ("mean", "min", "max", "std")
@@ -68,6 +68,7 @@ class Part:
     covariates: np.ndarray | None = None  # (n, q)
     y: np.ndarray | None = None
     weights: np.ndarray | None = None  # (n,), of training samples
+    exposure: np.ndarray | None = None  # (n,), of counts
 
 
 def bag_statistics(X: RaggedRows, statistics: tuple[str, ...] = STATISTICS) -> np.ndarray:
@@ -155,6 +156,21 @@ def one_by_one(method: Baseline, train: Part, test: Part, task: Task, seed: int)
         prediction = method(replace(train, y=own), test, alone, seed)
         found.append(prediction if task.classes is None else prediction[:, 1])
     return np.column_stack(found)
+
+
+def per_unit(method: Baseline, train: Part, test: Part, task: Task, seed: int) -> np.ndarray:
+    r"""Predict counts by a method for rates, if samples have an exposure e; else as it does.
+
+    A count of mean :math:`e μ` has the Poisson loss of the rate :math:`y/e` with the weight e.
+    """
+    if train.exposure is None or test.exposure is None:
+        return method(train, test, task, seed)
+    assert train.y is not None
+    weights = train.exposure / train.exposure.mean()  # of mean one: penalties keep their meaning
+    if train.weights is not None:
+        weights = weights * train.weights
+    rates = replace(train, y=train.y / train.exposure, weights=weights)
+    return method(rates, test, task, seed) * test.exposure
 
 
 def _weights(part: Part) -> dict[str, np.ndarray]:

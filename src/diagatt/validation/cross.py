@@ -23,7 +23,7 @@ from diagatt.metrics import (
 from diagatt.missing import completed, fit_row_gaussian
 from diagatt.resampling import paired_interval
 from diagatt.survival_metrics import survival_scores
-from diagatt.validation.baselines import Part, Task, baselines_of
+from diagatt.validation.baselines import Part, Task, baselines_of, per_unit
 
 __all__ = ["OURS", "Validation", "cross_validate"]
 
@@ -164,6 +164,7 @@ def cross_validate(
             warnings.simplefilter("ignore", NoRowOfInterestWarning)  # `found_rows` says it
             inputs.kind.fit(model, train, class_weight)
         given = {} if test.covariates is None else {"covariates": test.named_covariates}
+        given |= test.known
         predictions[OURS][tested] = task.probabilities(model, test.X, **given)
         inner = getattr(model, "estimator_", model)
         # Only the contest judges out of fold whether attention helped.
@@ -173,13 +174,13 @@ def cross_validate(
         rows = model.rows if hasattr(model, "rows") else (lambda X: X)
         weights = class_weights(class_weight, train.y, None, len(train))
         parts = [
-            Part(rows(part.X), part.covariates, part.y, own)
+            Part(rows(part.X), part.covariates, part.y, own, part.known.get("exposure"))
             for part, own in ((train, weights), (test, None))
         ]
         if any(np.isnan(part.rows.values).any() for part in parts if not part.rows.is_sparse):
             parts = _imputed(*parts)
         for name, baseline in others.items():
-            predictions[name][tested] = baseline(*parts, task, seed)  # type: ignore[call-arg, arg-type]
+            predictions[name][tested] = per_unit(baseline, *parts, task, seed)  # type: ignore[call-arg, arg-type]
             advance(f"fold {k + 1}: {name}")
     assert inputs.y is not None
     y = inputs.y

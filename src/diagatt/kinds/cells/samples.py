@@ -14,7 +14,7 @@ from diagatt.kinds.cells.table import CellTable
 
 __all__ = ["CellSamples"]
 
-PART = 2**27  # bytes of rows that are held while a store is written
+PART = 2**26  # bytes of rows that are held while a store is written
 
 
 @dataclass(frozen=True)
@@ -164,4 +164,5 @@ class CellSamples:
                     count = chosen.stop - chosen.start
                     beside["covariates"] = self.covariates.slice(chosen.start, count)
                 writer.extend(rows, **beside)
+                del rows, beside  # or two parts would be there while the next one is read
         return RowStore(path, memory=memory)

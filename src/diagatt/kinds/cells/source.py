@@ -13,6 +13,7 @@ from typing import Any
 from diagatt.kinds.cells.samples import CellSamples
 from diagatt.kinds.cells.table import CellTable
 from diagatt.kinds.temporary import temporary_store
+from diagatt.memory import give_back
 
 __all__ = ["opened", "read_cells", "write_store"]
 
@@ -113,6 +114,7 @@ def opened(
                 )
             rows, rest = temporary_store(samples, MEMORY), given
     del samples, table  # millions of names are not needed while the model is fitted
+    give_back()
     yield rows, rest
 
 

@@ -27,11 +27,12 @@ class Image(Kind):
     name = "image"
     columns = (Option("image", "Column of image paths, relative to the table."),)
     settings = (
-        Option("patch", "Side of the patches of images.", int, 8, 1, makes_rows=True),
+        Option("patch", "Side of the patches of images.", int, 8, 1, makes_rows=True, value="N"),
         Option(
             *("stride", "Step from patch to patch of images; default: the side of a patch."),
             *(int | None, None, 1),
             makes_rows=True,
+            value="N",
         ),
     )
     home = "diagatt.kinds.image.estimator"

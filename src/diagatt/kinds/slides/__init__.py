@@ -21,12 +21,18 @@ class Slides(Kind):
             "slides",
             "Folder of slide features (TRIDENT, CLAM, STAMP, .h5, .pt, .npy); DATA are labels.",
             changes=True,
+            value="FOLDER",
         ),
-        Option("slide", "Column of slide ids; default: slide_id, slide, FILENAME or wsi."),
+        Option(
+            "slide",
+            "Column of slide ids; default: slide_id, slide, FILENAME or wsi.",
+            value="COLUMN",
+        ),
         Option(
             "slide_table",
             "Table of slides and patients, if DATA have one line per patient.",
             changes=True,
+            value="FILE",
         ),
     )
 

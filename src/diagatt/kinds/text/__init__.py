@@ -24,6 +24,7 @@ class Text(Kind):
             'Preset for texts: "text" for overall tone, "keyword" if a single word decides.',
             str,
             "text",
+            value="text|keyword",
         ),
         Option(
             "language_model",
@@ -37,6 +38,7 @@ class Text(Kind):
             "Folder that keeps the rows of texts for later commands.",
             str | None,
             makes_rows=True,
+            value="FOLDER",
         ),
     )
     home = "diagatt.kinds.text.estimator"

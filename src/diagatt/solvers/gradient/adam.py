@@ -102,11 +102,13 @@ class AdamRun:
         if how.value_dropout == 0:
             for batch, count in batches:
                 total += self.step(batch, count)
+                del batch
         else:
             thinned = problem.batches(how.batch_size, how.value_dropout, *drawn)
             for (batch, count), (rest, rest_count) in zip(batches, thinned, strict=True):
                 total += self.step(batch, count)
                 self.step(rest, rest_count, values_only=True)
+                del batch, rest  # they are as large as all that the next ones are made of
         (total,) = problem.group.add([total])
         loss = float(total) / problem.total_weight
         check_finite(loss, epoch)

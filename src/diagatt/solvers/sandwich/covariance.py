@@ -97,7 +97,7 @@ def covariance_of(
         far = float((step / errors).nan_to_num().max())
         return Errors(
             None,
-            f"no standard errors: the fit ended {far:.1g} of them before its minimum; use "
+            f"no standard errors: the fit ended {far:.1g} of one before its minimum; use "
             "optimizer='lbfgs' or more epochs.",
         )
     clusters = "" if samples.groups is None else f", {len(units)} clusters"

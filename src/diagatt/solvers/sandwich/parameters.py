@@ -15,6 +15,8 @@ from diagatt.families import Family
 from diagatt.segments import one_longer, spread, with_last
 from diagatt.solvers.problem import Samples
 
+BLOCK = 8192  # rows whose products are made in one go
+
 
 class Block(NamedTuple):
     """Parameters that enter one kind of number per row or sample, linearly."""
@@ -116,7 +118,10 @@ def _score_columns(
     form = module.query_key
     if isinstance(form, FullQueryKey):
         a, b = pairs(module, kind)
-        return [("weight", torch.where(a == b, 1.0, 2.0).to(rows) * rows[:, a] * rows[:, b])]
+        columns = rows[:, a].mul_(torch.where(a == b, 1.0, 2.0).to(rows))
+        for own, block in zip(columns.split(BLOCK), rows.split(BLOCK), strict=True):
+            own.mul_(block[:, b])  # no second array of this size
+        return [("weight", columns)]
 
     def products(factor: Tensor) -> Tensor:  # (N, D·rank)
         return (rows[:, :, None] * (rows @ factor[r].detach())[:, None, :]).flatten(1)
