@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import diagatt
+from benchmarks.house import REASONS, decisions_by_name
 
 SOURCE = Path(diagatt.__file__).parent
 
@@ -102,3 +103,9 @@ def test_no_import_goes_in_a_circle():
 
     for module in graph:
         visit(module)
+
+
+def test_whoever_asks_for_a_name_or_a_type_has_a_reason():
+    found = decisions_by_name()
+    assert [line for line in found if line.split(":")[0] not in REASONS] == []
+    assert len(found) <= 5

@@ -95,6 +95,7 @@ def two_rows_matter(n=600, seed=0):
     return RaggedRows.from_dense(X), y + 2 * 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selection", ["holdout", 2, "bic"])
 def test_auto_takes_the_best_of_its_report(selection):
     X, y = two_rows_matter()

@@ -101,6 +101,7 @@ def test_a_class_without_a_name_is_not_registered():
     assert before == FAMILIES
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("log_normal")
 @pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning")
 def test_a_family_of_ones_own_takes_part_in_the_default():

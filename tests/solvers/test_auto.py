@@ -52,6 +52,7 @@ def test_auto_is_as_good_as_its_better_part(make, n):
     assert error["auto"] <= 1.05 * min(error["likelihood"], error["uniform"])
 
 
+@pytest.mark.slow
 def test_auto_says_when_no_row_decides():
     X, y = nothing(np.random.default_rng(0), 300)
     with pytest.warns(NoRowOfInterestWarning, match="no row of interest") as record:
@@ -64,6 +65,7 @@ def test_auto_says_when_no_row_decides():
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_contributions_that_add_up_are_found_by_sums_and_sizes():
     """The response is a sum over rows: a mean says little where samples differ in size."""
     rng = np.random.default_rng(0)
@@ -76,6 +78,7 @@ def test_contributions_that_add_up_are_found_by_sums_and_sizes():
     assert all("sum" in what for what in used)
 
 
+@pytest.mark.slow
 def test_the_reported_fit_predicts_with_its_own_coefficients():
     """`value_` and `intercept_` are those of original features, whatever units rows have."""
     data = simulate.regression(300, p=6, d=3, mu=(3,), sigma2=(4,), seed=0)
@@ -93,6 +96,7 @@ def test_the_reported_fit_predicts_with_its_own_coefficients():
     np.testing.assert_allclose(model.value_se_[:3] * units, alone.value_se_[:3], rtol=1e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning")
 def test_groups_are_held_out_together():
     """Samples of one group share a nuisance row: held out one by one, it looks like a signal."""
@@ -112,6 +116,7 @@ def test_groups_are_held_out_together():
         DiagAttRegressor().fit(X, y, groups=[1, 2, 3])
 
 
+@pytest.mark.slow
 def test_several_heads_compete_as_solvers():
     data = simulate.regression(200, p=6, d=3, mu=(3, -3), sigma2=(4, 4), seed=0)
     model = DiagAttRegressor(2, random_state=0).fit(data.X, data.y)
@@ -123,6 +128,7 @@ def test_several_heads_compete_as_solvers():
     assert (located[:, 0] != located[:, 1]).all()
 
 
+@pytest.mark.slow
 def test_classes_of_more_than_two_are_blended():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 150)

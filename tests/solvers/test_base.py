@@ -67,6 +67,7 @@ GRIDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("solver", "name", "values"), GRIDS, ids=[grid[1] for grid in GRIDS])
 def test_grid_search_reaches_the_parameters_of_solvers(solver, name, values):
     X, y = ragged(n=60)
@@ -82,6 +83,7 @@ def test_grid_search_reaches_the_parameters_of_solvers(solver, name, values):
         assert score == pytest.approx(np.mean(by_hand), rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["likelihood", "gradient", "refined", "uniform", "auto"])
 def test_a_name_stands_for_the_solver_with_its_defaults(name):
     assert repr(get_solver(name)) == f"{SOLVERS[name].__name__}()"
@@ -93,6 +95,7 @@ def test_a_name_stands_for_the_solver_with_its_defaults(name):
     np.testing.assert_array_equal(by_name.predict(X), by_object.predict(X))
 
 
+@pytest.mark.slow
 def test_parameters_of_a_named_solver_can_be_set():
     model = DiagAttRegressor(solver="gradient").set_params(solver__rank=2, ridge=3.0)
     assert repr(model.solver) == "Gradient(rank=2)"

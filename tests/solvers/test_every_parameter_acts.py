@@ -241,6 +241,7 @@ def test_every_parameter_of_an_estimator_has_a_case(kind):
     assert len(names) <= 14
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "name"), parameters_of(ESTIMATORS))
 def test_every_parameter_of_an_estimator_acts(kind, name, tmp_path, monkeypatch, capsys):
     if name in SHOWN:

@@ -92,6 +92,7 @@ def shifted(family, n=160, seed=0, effect=2.0):
     return X, y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["gaussian", "bernoulli", "multinomial", "poisson", "gamma"])
 def test_every_family_finds_what_is_there(family):
     X, y = shifted(family)
@@ -119,6 +120,7 @@ def test_covariates_weights_and_groups_are_taken():
         model.existence_test(X[:, :1], y)
 
 
+@pytest.mark.slow
 def test_the_contest_says_the_same_in_fit_summary_and_alone():
     X, y = shifted("gaussian", n=100)
     contest = Auto([Uniform(), Likelihood()])
@@ -141,6 +143,7 @@ def two_rows(n, seed, second=1.5):
     return X, y + 0.5 * rng.normal(size=n)
 
 
+@pytest.mark.slow
 def test_a_second_head_is_found_only_where_there_is_one():
     solver = Likelihood("tied", max_iterations=10, tolerance=1e-2)
     model = DiagAttRegressor(solver=solver, random_state=0)

@@ -38,6 +38,7 @@ def two_kinds_of_data():
     return one, two
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selection", ["holdout", "bic", 2])
 def test_the_count_of_active_rows_is_chosen(selection):
     for count, data in enumerate(two_kinds_of_data(), start=1):

@@ -61,6 +61,7 @@ def test_a_row_of_weight_k_counts_as_k_rows(data, weights, solver):
     np.testing.assert_allclose(np.concatenate(kappa), sums, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_default_and_its_certainty(data, weights):
     X, copies = data.X.with_row_weight(weights), repeated(data.X, weights)
     model = DiagAttRegressor(solver=Auto(folds=2), random_state=0).fit(X, data.y)

@@ -18,6 +18,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [
@@ -59,6 +60,7 @@ def test_all_families_weights_and_covariates(family, tmp_path):
     np.testing.assert_array_equal(there.predict(place), here.predict(X, covariates=Z))
 
 
+@pytest.mark.slow
 def test_the_model_of_mean_rows_is_fitted_in_passes(tmp_path):
     rng = np.random.default_rng(3)
     X, y = RaggedRows.from_dense(rng.standard_normal((600, 5, 3))), rng.standard_normal(600)
@@ -144,6 +146,7 @@ def test_stores_that_cannot_be_fitted(data, tmp_path):
         regressor(**settings).fit(counts)
 
 
+@pytest.mark.slow
 def test_a_small_store_is_read_whole(data, store, monkeypatch):
     monkeypatch.setattr(stored_estimators, "READ_WHOLE", 10**6)
     model = regressor(random_state=0).fit(store)

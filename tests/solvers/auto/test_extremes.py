@@ -73,6 +73,7 @@ def test_equal_entries_share_the_attention():
     )
 
 
+@pytest.mark.slow
 def test_the_default_finds_the_last_visit():
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(rng.integers(2, 9), 3)) for _ in range(120)]

@@ -72,12 +72,14 @@ SAME = {
 kinds = pytest.mark.parametrize("kind", ["regressor", "classifier"])
 
 
+@pytest.mark.slow
 @kinds
 @pytest.mark.parametrize("what", SAME)
 def test_writing_samples_down_otherwise_changes_nothing(kind, what):
     assert_close(kind, predicted(kind, each(SAME[what]), response(kind)), plain(kind))
 
 
+@pytest.mark.slow
 @kinds
 def test_units_of_features_change_nothing(kind):
     """One common scale is a choice that depends on units; powers of ten change it for all."""
@@ -85,6 +87,7 @@ def test_units_of_features_change_nothing(kind):
     assert_close(kind, predicted(kind, X, response(kind)), plain(kind))
 
 
+@pytest.mark.slow
 @kinds
 def test_units_of_single_features_change_nothing_where_no_scale_is_shared(kind, monkeypatch):
     """Without "common" among the maps, every feature may have a unit of its own."""
@@ -96,6 +99,7 @@ def test_units_of_single_features_change_nothing_where_no_scale_is_shared(kind, 
     assert_close(kind, ours, predicted(kind, SAMPLES, response(kind)))
 
 
+@pytest.mark.slow
 @kinds
 def test_the_order_of_samples_changes_nothing(kind):
     order = np.random.default_rng(0).permutation(N)
@@ -103,6 +107,7 @@ def test_the_order_of_samples_changes_nothing(kind):
     assert_close(kind, ours, plain(kind))
 
 
+@pytest.mark.slow
 @kinds
 def test_copies_are_weights(kind):
     counts = np.random.default_rng(0).integers(1, 3, size=N)
@@ -112,6 +117,7 @@ def test_copies_are_weights(kind):
     assert_close(kind, ours, theirs)
 
 
+@pytest.mark.slow
 def test_units_of_the_response_change_nothing():
     ours = predicted("regressor", SAMPLES, 1e6 * RESPONSE - 3e7)
     assert_close("regressor", (ours + 3e7) / 1e6, plain("regressor"))

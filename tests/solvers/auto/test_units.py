@@ -79,6 +79,7 @@ def test_likelihood_dispersion_and_covariance_in_original_units():
     np.testing.assert_allclose(ours.value_se, direct.value_se, rtol=1e-2)
 
 
+@pytest.mark.slow
 def test_the_default_in_other_units_is_the_same_model():
     """Members, coefficients of covariates and the reported fit all follow the response."""
     samples = problem("gaussian", q=2)

@@ -97,6 +97,7 @@ def test_a_step_for_the_values_keeps_the_scores(parameterization):
     assert (module.value - v).abs().min() > 0
 
 
+@pytest.mark.slow
 def test_value_dropout_teaches_values_about_rows_that_are_not_attended():
     """Two rows say the same in other features; attention takes the first, values learn both."""
     rng = np.random.default_rng(0)

@@ -162,6 +162,7 @@ def test_em_ends_where_the_brute_force_likelihood_is_flat():
         assert abs(slope / curvature) < 1e-3  # how far from the optimum, in units of V
 
 
+@pytest.mark.slow
 def test_standard_errors_are_those_of_the_observed_likelihood():
     """Louis' information in V and b is minus the curvature of the brute-force likelihood."""
     problem = incomplete(n=30, share=0.2)

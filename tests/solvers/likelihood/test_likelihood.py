@@ -20,6 +20,7 @@ def test_integer_weights_equal_repetition():
     np.testing.assert_allclose(weighted, again, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_reaches_the_oracle_and_names_its_certainty():
     train = simulate.regression(1500, p=30, d=12, mu=(2.0,), sigma2=(4.0,), seed=0)
     test = train.draw(1000, seed=1)
@@ -39,6 +40,7 @@ def test_reaches_the_oracle_and_names_its_certainty():
     np.testing.assert_allclose(certainty.entropy, entropy, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("R", [2, 3])
 def test_several_heads_reach_the_oracle(R):
     mu, sigma2 = (1.0, 4.0, -4.0)[:R], (4.0, 3.0, 3.0)[:R]
@@ -52,6 +54,7 @@ def test_several_heads_reach_the_oracle(R):
     assert all(len(set(line)) == R for line in rows)  # distinct rows
 
 
+@pytest.mark.slow
 def test_context_helps_when_rows_are_correlated():
     train = simulate.regression(1500, p=30, d=10, mu=(2.0,), sigma2=(3.0,), rho=0.6, seed=0)
     test = train.draw(600, seed=1)
@@ -64,6 +67,7 @@ def test_context_helps_when_rows_are_correlated():
     assert error["contextual"] <= 1.4 * rmse(test.y, test.oracle().prediction)
 
 
+@pytest.mark.slow
 def test_classification_reaches_the_oracle():
     train = simulate.classification(1500, p=20, d=16, mu=(4, -4), sigma2=(3, 3), seed=0)
     test = train.draw(1000, seed=1)
@@ -99,6 +103,7 @@ def degenerate(kind: str):
     return X, y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["likelihood", "auto"])
 @pytest.mark.parametrize(
     "kind",

@@ -39,6 +39,7 @@ def test_both_are_the_same_for_an_identity_link(samples):
     np.testing.assert_allclose(*found, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_ordered_classes_are_predicted_by_the_mixture(samples, tmp_path):
     (X, grade), (new, truth) = samples
 

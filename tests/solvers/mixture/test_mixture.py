@@ -122,6 +122,7 @@ def test_of_classes_the_log_likelihood_is_minus_the_loss():
 # ---------------------------------------------------------------------- what it finds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["gaussian", "bernoulli"])
 @pytest.mark.parametrize("shape", ["t5", "skewed", "normal"])
 def test_rows_of_any_shape_are_located(shape, family):
@@ -143,6 +144,7 @@ def test_rows_of_any_shape_are_located(shape, family):
         assert found["mixture"] > found["likelihood"] + 0.08
 
 
+@pytest.mark.slow
 def test_two_heads_find_two_rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(250, 6, 3))
@@ -189,6 +191,7 @@ def test_a_store_is_fitted_like_rows_in_memory(family, tmp_path):
     assert there.criteria_[0] == pytest.approx(here.criteria_[0], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_adam_approaches_the_minimum_of_lbfgs():
     samples = problem(n=240)
     exact = Mixture().fit(samples, Model(1), seed=0)
@@ -256,6 +259,7 @@ def test_a_file_without_a_readout_is_pooled(tmp_path):
 # ---------------------------------------------------------------------- in company
 
 
+@pytest.mark.slow
 def test_other_solvers_go_on_from_a_mixture_and_a_mixture_from_theirs():
     samples = make_problem(80)
     refined = Refined(Mixture(), Gradient(max_epochs=2, optimizer="adam"))
@@ -287,6 +291,7 @@ def test_lbfgs_refuses_a_store(tmp_path):
         DiagAttRegressor(solver=Mixture(optimizer="lbfgs")).fit(RowStore(tmp_path / "store"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parameterization", ["factored", "psd"])
 def test_low_ranks_learn(parameterization):
     X, y, place = unusual("normal", n=300)
