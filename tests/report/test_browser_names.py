@@ -119,3 +119,8 @@ def test_what_the_verdict_says():
     found, sentence = verdict(model)
     assert found == "found"
     assert sentence.startswith("A row of interest was found (p < 0.001): attention to single rows")
+
+
+def test_numbers_after_features_are_explained_where_they_stand(visit, named):
+    legend = one(visit("named.html"), ".legend").text
+    assert "standard deviations from the mean of all rows" in legend

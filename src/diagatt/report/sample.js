@@ -82,6 +82,7 @@ function legend(i, rows) {
   const missing = unpack("rows")[i] - rows.length;
   if (DATA.kind === "text") notes.push("Shade is attention; underlined is the located row.");
   if (DATA.kind === "rows") notes.push("Dotted line: half of the attention.");
+  if (DATA.standout) notes.push("Numbers after features: standard deviations from the mean of all rows.");
   if (DATA.kind === "image") notes.push("Thick box: the located row.");
   if (DATA.trueRows) notes.push({ text: "Dashed: a true row.", image: "Dashed: a true row.", rows: "▲ and the mark below the line: a true row." }[DATA.kind]);
   if (missing) notes.push(`${missing} rows of little attention are left out.`);
