@@ -49,7 +49,7 @@ bench-install: $(READY)
 		einops lightning osqp statsmodels tensordict torchmetrics tqdm
 
 demo: $(CORE)
-	$(BIN)/python -m diagatt demo
+	OMP_WAIT_POLICY=passive $(BIN)/python -m diagatt demo
 
 lint: $(READY)
 	$(BIN)/ruff check .
