@@ -14,7 +14,6 @@ from torch import Tensor
 from diagatt.families import Family
 from diagatt.solvers.lbfgs import minimize_lbfgs
 from diagatt.solvers.problem import Problem, RememberedPart, Samples
-from diagatt.solvers.stored import StoredProblem
 
 # Coefficients up to which a Newton step is worth its Hessian; a quadratic loss needs one step only.
 NEWTON_COEFFICIENTS, QUADRATIC_COEFFICIENTS = 3000, 10_000
@@ -90,8 +89,7 @@ def fit_glm_of(
 
     A loss with kinks is rounded first, less and less (`Family.sharpened`).
     """
-    if isinstance(problem, StoredProblem):
-        problem, features = problem.with_features(features, len(penalty))
+    problem, features = problem.with_features(features, len(penalty))
     for family in problem.family.sharpened():
         start = _fit_family(problem, family, features, penalty, start, max_steps)
     assert start is not None
