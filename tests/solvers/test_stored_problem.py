@@ -8,7 +8,6 @@ import torch
 
 from diagatt.distributed import Group
 from diagatt.families import get_family
-from diagatt.segments import segment_mean
 from diagatt.solvers.stored import StoredProblem, _batches
 from tests.solvers.samples import problem_of
 from tests.solvers.stores import N
@@ -84,25 +83,6 @@ def test_changed_samples_do_not_keep_their_shard(store):
     for own in (changed.values, changed.offsets, changed.y, changed.weights):
         assert not np.shares_memory(own.numpy(), part.X.values)
         assert not np.shares_memory(own.numpy(), part.X.offsets)
-
-
-def test_features_of_samples_are_read_once(data, store, monkeypatch):
-    problem = on_disk(store)
-
-    def means(part):
-        return segment_mean(part.values, part.offsets)
-
-    kept, features = problem.with_features(means, 4)
-    monkeypatch.setattr(store, "parts", None)  # nobody may read again
-    (found,) = kept.total(lambda part: [features(part).T @ part.y[:, None]])
-    whole = problem_of(*data)
-    torch.testing.assert_close(found, means(whole).T @ whole.y[:, None])
-    assert kept.n_samples == N
-
-
-def test_features_beyond_memory_are_not_kept(store):
-    problem, width = on_disk(replace_memory(store, 0.1)), 10
-    assert problem.with_features(abs, width) == (problem, abs)  # 56 kB of 26 kB
 
 
 @pytest.mark.parametrize("steps", [1, 3])

@@ -89,7 +89,6 @@ def fit_glm_of(
 
     A loss with kinks is rounded first, less and less (`Family.sharpened`).
     """
-    problem, features = problem.with_features(features, len(penalty))
     for family in problem.family.sharpened():
         start = _fit_family(problem, family, features, penalty, start, max_steps)
     assert start is not None

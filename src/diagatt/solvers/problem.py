@@ -91,11 +91,6 @@ class Problem(Protocol):
     def with_family(self, family: Family) -> Problem:
         """Return the same samples with another family."""
 
-    def with_features(
-        self, features: Callable[[Samples], Tensor], width: int
-    ) -> tuple[Problem, Callable[[Samples], Tensor]]:
-        """Return the problem whose passes need these features of samples alone, (n, width)."""
-
 
 @dataclass(frozen=True)
 class Samples:
@@ -299,12 +294,6 @@ class Samples:
     def changed(self, change: Callable[[Samples], Samples]) -> Samples:
         """Return the changed samples."""
         return change(self)
-
-    def with_features(
-        self, features: Callable[[Samples], Tensor], width: int
-    ) -> tuple[Samples, Callable[[Samples], Tensor]]:
-        """Return the samples as they are: their features are remembered."""
-        return self, features
 
     def with_family(self, family: Family) -> Samples:
         """Return the same samples with another family."""

@@ -53,8 +53,6 @@ class StoredProblem:
         Which samples of each shard take part, sorted; all by default.
     changes : tuple of callables
         What happens to the samples of every part, one after the other.
-    kept : tuple of Samples
-        What passes go through in the place of shards, if `with_features` made any.
     """
 
     store: RowStore
@@ -65,7 +63,6 @@ class StoredProblem:
     device: torch.device = CPU
     chosen: tuple[np.ndarray, ...] | None = None
     changes: tuple[Callable[[Samples], Samples], ...] = ()
-    kept: tuple[Samples, ...] = ()
     group: Group = field(default_factory=current_group)
     watchers: list[Callable[..., None]] = field(default_factory=list, repr=False)
 
@@ -162,9 +159,6 @@ class StoredProblem:
 
     def parts(self, ahead: int = 1) -> Iterator[Samples]:
         """Yield this process's shards; the rows of the next `ahead` are read meanwhile."""
-        if self.kept:
-            yield from self.kept
-            return
         own = [k for k in self.own(range(len(self.counts))) if self.counts[k]]
         stream = self.store.parts(own, ahead=ahead) if ahead else map(self.store.part, own)
         for part in stream:
@@ -210,26 +204,6 @@ class StoredProblem:
     def changed(self, change: Callable[[Samples], Samples]) -> StoredProblem:
         """Return the problem whose samples are changed as they are read."""
         return replace(self, changes=(*self.changes, change))
-
-    def with_features(
-        self, features: Callable[[Samples], Tensor], width: int
-    ) -> tuple[StoredProblem, Callable[[Samples], Tensor]]:
-        """Return the problem whose passes see features of samples, (n, width), kept in memory.
-
-        Fits that need nothing else then read the rows once. Where the features do not fit into the
-        memory either, everything stays as it is. So it does where samples are changed as they are
-        read: the allocator then keeps what every part took (2.5 GiB of four million cells).
-        """
-        if self.changes or 8 * width * self.n_samples > TAKEN_SHARE * self.store.memory * 2**20:
-            return self, features
-
-        def alone(part: Samples) -> Samples:
-            F = features(part)
-            offsets = torch.arange(len(F) + 1, device=F.device)
-            return replace(part, values=F, offsets=offsets, log_prior=None)
-
-        parts = [alone(part) for part in self.parts()] or [alone(self.empty_part())]
-        return replace(self, kept=(Samples.joined(parts),)), lambda part: part.values
 
     def with_family(self, family: Family) -> StoredProblem:
         """Return the same samples with another family."""

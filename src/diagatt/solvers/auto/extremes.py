@@ -13,7 +13,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from diagatt.segments import segment_mean
+from diagatt.segments import map_blocks, segment_mean
 from diagatt.solvers.auto.contestants import Extreme
 from diagatt.solvers.base import Fitted
 from diagatt.solvers.problem import Samples
@@ -33,8 +33,12 @@ def looking_at(samples: Samples, extreme: Extreme) -> Samples:
 
 def extreme_rows(samples: Samples, extremes: Sequence[Extreme]) -> Tensor:  # (M, n, d)
     """Return the row of every sample that each of the extremes finds."""
-    found = [looking_at(samples, extreme).log_prior for extreme in extremes]
-    return torch.stack([segment_mean(samples.values, samples.offsets, prior) for prior in found])
+
+    def rows(extreme: Extreme) -> Tensor:  # (n, d)
+        prior = looking_at(samples, extreme).log_prior
+        return map_blocks(segment_mean, samples.values, samples.offsets, log_prior=prior)
+
+    return torch.stack([rows(extreme) for extreme in extremes])
 
 
 @torch.no_grad()
