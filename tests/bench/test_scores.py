@@ -6,7 +6,8 @@ from scipy import stats
 
 from diagatt.bench.scores import as_probabilities, located_share, score
 from diagatt.datasets import load_bags
-from diagatt.metrics import FLOOR, calibration_error, log_density
+from diagatt.metrics import calibration_error, log_density
+from diagatt.metrics.classes import FLOOR
 
 
 def test_binary_scores_are_those_of_brute_force():

@@ -94,7 +94,7 @@ def test_an_exposure_is_kept_with_the_model(table):
         (["--time", "hours"], "no column 'hours'"),
         (["--time", "days", "--event", "years"], "the events 'years' must be 1 or true"),
         (["--time", "days", "--family", "poisson"], "not one of times to an event"),
-        (["--target", "relapses", "--exposure", "years"], "for a log link"),
+        (["--target", "relapses", "--exposure", "years"], "needs a log link"),
     ],
 )
 def test_what_does_not_go_together_is_refused(table, words, sentence):
