@@ -67,7 +67,7 @@ FAST := tests/attention tests/families tests/solvers tests/test_segments.py test
 	tests/test_coerce.py tests/test_parameters.py tests/test_selection.py tests/test_rooms.py
 
 check-fast: $(READY)
-	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m "not slow" $(FAST)
+	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m "not slow" $(FAST)
 
 # The same with other versions, each in an environment of its own. Older builds of torch for Linux bring gigabytes
 # of CUDA, so the oldest torch is tested only if asked for: make test-oldest OLDEST_TORCH=2.3.0
