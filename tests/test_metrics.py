@@ -181,6 +181,13 @@ def test_a_class_that_is_predicted_but_absent_costs_no_balanced_accuracy():
     assert found["balanced_accuracy"] == pytest.approx(0.75)  # (1 + 1/2) / 2
 
 
+def test_log_density_of_an_identity_link_leaves_negative_means_alone():
+    y = np.array([-5.0, -4.0, -6.0, -5.5])
+    mean = y + np.array([0.1, -0.2, 0.3, -0.1])
+    shifted = log_density(y + 100, mean + 100, "huber")
+    np.testing.assert_allclose(log_density(y, mean, "huber"), shifted, rtol=1e-9)
+
+
 def test_number_scores_are_scikit_learns():
     rng = np.random.default_rng(0)
     y, mean = rng.normal(size=50), rng.normal(size=50)

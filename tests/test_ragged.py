@@ -12,16 +12,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import random_array
-from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
-from sklearn.model_selection import (
-    GridSearchCV,
-    KFold,
-    StratifiedKFold,
-    cross_val_predict,
-    cross_val_score,
-    train_test_split,
-)
-from sklearn.pipeline import make_pipeline
 
 from diagatt import RaggedRows
 
@@ -201,6 +191,19 @@ def test_constructor(samples):
     assert RaggedRows.coerce(X) is X
 
 
+def test_sparse_matrices_of_arrow_are_those_of_scipy():
+    parts = [random_array((3, 7), density=0.4, rng=k, format="csr") for k in range(3)]
+    expected = RaggedRows.from_samples(parts)
+    arrow = [pa.SparseCSRMatrix.from_scipy(part) for part in parts]
+    assert RaggedRows.coerce(arrow) == expected
+    whole = pa.SparseCSRMatrix.from_scipy(expected.values)
+    found = RaggedRows(whole, expected.offsets)
+    assert found.is_sparse
+    assert found == expected
+    with pytest.raises(ValueError, match="X is sparse"):
+        RaggedRows.coerce(whole)  # which rows belong together is not said
+
+
 # ---------------------------------------------------------------------- indexing
 
 
@@ -373,210 +376,3 @@ def test_sharing_with_torch_is_silent(recwarn):
 def test_numpy_is_told_to_be_explicit():
     with pytest.raises(TypeError, match=r"use .values for the packed rows, or .to_padded\(\)"):
         np.asarray(RaggedRows.from_rows(np.eye(2)))
-
-
-# ---------------------------------------------------------------------- scikit-learn
-
-
-class MeanRow(TransformerMixin, BaseEstimator):
-    """Scale all rows: RaggedRows in, RaggedRows out."""
-
-    def __init__(self, scale=1.0):
-        self.scale = scale
-
-    def fit(self, X, y=None):
-        assert isinstance(X, RaggedRows)
-        self.seen_ = len(X)
-        return self
-
-    def transform(self, X):
-        return X.with_values(self.scale * X.values)
-
-
-class SumOfRows(RegressorMixin, BaseEstimator):
-    """Predict the sum of all entries, times a factor: exact for factor 1."""
-
-    def __init__(self, factor=1.0):
-        self.factor = factor
-
-    def fit(self, X, y):
-        assert isinstance(X, RaggedRows)
-        assert len(X) == len(y)
-        self.fitted_ = True
-        return self
-
-    def predict(self, X):
-        return self.factor * np.add.reduceat(X.values.sum(axis=1), X.offsets[:-1])
-
-
-@pytest.fixture(scope="module")
-def study():
-    rng = np.random.default_rng(0)
-    samples = [rng.normal(size=(p, 3)).astype(np.float32) for p in rng.integers(1, 6, size=24)]
-    return RaggedRows.from_samples(samples), np.array([float(m.sum()) for m in samples])
-
-
-def test_train_test_split(study):
-    X, y = study
-    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=6, random_state=0)
-    assert (len(X_train), len(X_test)) == (18, 6)
-    for part, response in ((X_train, y_train), (X_test, y_test)):
-        assert part.dtype == np.float32
-        np.testing.assert_allclose([m.sum() for m in part], response, rtol=1e-4, atol=1e-5)
-
-
-def test_cross_validation(study):
-    X, y = study
-    assert cross_val_score(SumOfRows(), X, y, cv=KFold(4)).min() > 0.9999
-    np.testing.assert_allclose(cross_val_predict(SumOfRows(), X, y, cv=3), y, atol=1e-4)
-    for train, test in StratifiedKFold(3).split(X, y > 0):
-        assert len(X[train]) + len(X[test]) == len(X)
-
-
-def test_grid_search_over_a_pipeline(study):
-    X, y = study
-    search = GridSearchCV(
-        make_pipeline(MeanRow(), SumOfRows()),
-        {"meanrow__scale": [0.5, 2.0], "sumofrows__factor": [0.5, 1.0]},
-        cv=3,
-        error_score="raise",
-    ).fit(X, y)
-    assert search.best_params_ == {"meanrow__scale": 2.0, "sumofrows__factor": 0.5}
-    assert search.best_estimator_[0].seen_ == len(X)
-
-
-# ---------------------------------------------------------------------- bad input
-
-ONE = np.ones((1, 2))
-FRAME = {"id": [1, 1], "x": [1.0, 2.0], "name": ["a", "b"]}
-
-
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: RaggedRows.from_samples([]), "list of samples is empty"),
-        (lambda: RaggedRows.coerce([]), "list of samples is empty"),
-        (lambda: RaggedRows.coerce(()), "list of samples is empty"),
-        (lambda: RaggedRows.coerce(np.zeros((0, 2))), "holds no sample"),
-        (lambda: RaggedRows.coerce(np.zeros((0, 2, 2))), "holds no sample"),
-        (lambda: RaggedRows.concatenate([]), "nothing to concatenate"),
-        (lambda: RaggedRows.from_samples([ONE, np.ones((0, 2))]), "sample 1 has no rows.*drop it"),
-        (lambda: RaggedRows.from_dense(np.zeros((2, 0, 2))), "sample 0 has no rows"),
-        (lambda: RaggedRows(ONE, [0, 0, 1]), "sample 0 has no rows"),
-        (lambda: RaggedRows.from_samples([ONE, ONE, np.ones((1, 3))]), "sample 2 has 3 features"),
-        (
-            lambda: RaggedRows.concatenate(
-                [RaggedRows.from_rows(ONE), RaggedRows.from_rows(np.ones((1, 3)))]
-            ),
-            "part 1 has 3 features, part 0 has 2",
-        ),
-        (lambda: RaggedRows.from_samples([ONE, ONE * 1j]), "sample 1 is complex"),
-        (lambda: RaggedRows.coerce(ONE * 1j), "Complex data not supported"),
-        (lambda: RaggedRows.coerce(np.ones((1, 2, 2)) * 1j), "Complex data not supported"),
-        (lambda: RaggedRows.coerce([["a", "b"]]), "not numeric"),
-        (lambda: RaggedRows.from_samples([ONE, [["a", "b"]]]), "sample 1 is not numeric"),
-        (lambda: RaggedRows.coerce(np.zeros((1, 2), dtype="M8[s]")), "not numeric"),
-        (lambda: RaggedRows.coerce([[{}, 1.0]]), "sample 0, row 0 holds {}, not a number"),
-        (lambda: RaggedRows.coerce([[1, 2], [3]]), "not an array of numbers: .*inhomogeneous"),
-        (lambda: RaggedRows.from_samples([ONE, np.ones(2)]), "sample 1 must be a 2-D array"),
-        (lambda: RaggedRows.coerce(np.ones(3)), "got 1-D"),
-        (lambda: RaggedRows.coerce(3.0), "got 0-D"),
-        (lambda: RaggedRows.coerce(np.ones((1, 1, 1, 1))), "got 4-D"),
-        (lambda: RaggedRows.from_dense(ONE), "expected an .n, p, d. array"),
-        (lambda: RaggedRows.coerce(torch.ones(3)), "got 1-D"),
-        (lambda: RaggedRows.from_rows(np.ones((2, 0))), "0 features"),
-        (lambda: RaggedRows(ONE, [0, 2]), r"from 0 to the number of rows \(1\), got 0 to 2"),
-        (lambda: RaggedRows(ONE, [1, 1]), "got 1 to 1"),
-        (lambda: RaggedRows(ONE, [0.0, 1.0]), "1-D integer array"),
-        (lambda: RaggedRows(ONE, [[0, 1]]), "1-D integer array"),
-        (lambda: RaggedRows(np.zeros((0, 2)), [0]), "holds no sample"),
-    ],
-)
-def test_bad_samples(build, message):
-    with pytest.raises(ValueError, match=message):
-        build()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "exactly one of lengths and mask"),
-        ({"lengths": [1, 1], "mask": np.ones((2, 3), bool)}, "exactly one"),
-        ({"lengths": [1]}, "lengths must be 2 integers"),
-        ({"lengths": [1.0, 2.0]}, "lengths must be 2 integers"),
-        ({"lengths": [1, 4]}, r"sample 1 has length 4, outside 0\.\.3"),
-        ({"lengths": [0, 1]}, "sample 0 has no rows"),
-        ({"mask": np.ones((2, 2), bool)}, r"shape \(2, 3\)"),
-        ({"mask": np.ones((2, 3))}, "mask must be boolean"),
-    ],
-)
-def test_bad_padding(options, message):
-    with pytest.raises(ValueError, match=message):
-        RaggedRows.from_padded(np.zeros((2, 3, 1)), **options)
-    with pytest.raises(ValueError, match="n, p_max, d"):
-        RaggedRows.from_padded(np.zeros((2, 3)), lengths=[1, 1])
-
-
-@pytest.mark.parametrize(
-    ("frame", "options", "message"),
-    [
-        (FRAME, {"sample": "who"}, "column 'who' is not in the table"),
-        (FRAME, {"sample": "id", "features": ["z"]}, "column 'z' is not in the table"),
-        (FRAME, {"sample": "id"}, "column 'name' is not numeric"),
-        ({"id": [1]}, {"sample": "id"}, "no feature column"),
-        (pd.DataFrame({"id": [], "x": []}), {"sample": "id"}, "holds no sample"),
-        (pd.DataFrame({"id": ["a", None], "x": [1, 2]}), {"sample": "id"}, "line 1 .* no sample"),
-        (pd.DataFrame({"id": [np.nan, 1], "x": [1, 2]}), {"sample": "id"}, "line 0 .* no sample"),
-        (pl.DataFrame({"id": ["a", None], "x": [1, 2]}), {"sample": "id"}, "line 1 .* no sample"),
-        ({"id": np.array([2, pd.NA]), "x": [1, 2]}, {"sample": "id"}, "line 1 .* no sample"),
-        (
-            {"id": np.array(["2020-01-01", "NaT"], dtype="M8[D]"), "x": [1, 2]},
-            {"sample": "id"},
-            "line 1 .* no sample",
-        ),
-        (
-            pd.DataFrame({"id": ["a", 1], "x": [1, 2]}),
-            {"sample": "id"},
-            "column 'id' mixes labels that cannot be compared",
-        ),
-    ],
-)
-def test_bad_frames(frame, options, message):
-    with pytest.raises(ValueError, match=message):
-        RaggedRows.from_frame(frame, **options)
-
-
-LISTS = pa.list_(pa.list_(pa.float32()))
-
-
-@pytest.mark.parametrize(
-    ("column", "error", "message"),
-    [
-        (pa.array([], type=LISTS), ValueError, "holds no sample|column is empty"),
-        (pa.chunked_array([], type=LISTS), ValueError, "holds no sample|column is empty"),
-        (pa.array([[[1.0]], None], type=LISTS), ValueError, "null sample"),
-        (pa.array([[[1.0], None]], type=LISTS), ValueError, "null row"),
-        (pa.array([[[1.0], [1.0, 2.0]]], type=LISTS), ValueError, "differing numbers of features"),
-        (pa.array([[[]]], type=LISTS), ValueError, "0 features"),
-        (pa.array([[], []], type=LISTS), ValueError, "sample 0 has no rows"),
-        (pa.array([[[1.0]], []], type=LISTS), ValueError, "sample 1 has no rows"),
-        (pa.array([[1.0]]), TypeError, "expected a list of lists of numbers"),
-        (pa.array([[["a"]]]), ValueError, "sample 0, row 0 holds 'a', not a number"),
-    ],
-)
-def test_bad_arrow_columns(column, error, message):
-    with pytest.raises(error, match=message):
-        RaggedRows.from_arrow(column)
-
-
-def test_sparse_matrices_of_arrow_are_those_of_scipy():
-    parts = [random_array((3, 7), density=0.4, rng=k, format="csr") for k in range(3)]
-    expected = RaggedRows.from_samples(parts)
-    arrow = [pa.SparseCSRMatrix.from_scipy(part) for part in parts]
-    assert RaggedRows.coerce(arrow) == expected
-    whole = pa.SparseCSRMatrix.from_scipy(expected.values)
-    found = RaggedRows(whole, expected.offsets)
-    assert found.is_sparse
-    assert found == expected
-    with pytest.raises(ValueError, match="X is sparse"):
-        RaggedRows.coerce(whole)  # which rows belong together is not said

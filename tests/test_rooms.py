@@ -13,7 +13,7 @@ SOURCE = Path(diagatt.__file__).parent
 FLOORS = [
     {"files", "progress", "tables", "scoring", "resampling"},
     {"modelfile", "distributed", "parameters", "arrays"},
-    {"names"},
+    {"names", "ids"},
     {"coerce", "attributes"},
     {"ragged", "lifetimes"},
     {"segments", "localization", "selection", "covariates"},

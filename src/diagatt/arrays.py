@@ -194,3 +194,10 @@ def _is_missing(value: Any) -> bool:
         return value is None or bool(value != value)
     except (TypeError, ValueError):  # pandas.NA and arrays have no truth value
         return type(value).__name__ == "NAType"
+
+
+def frozen(array: np.ndarray) -> np.ndarray:
+    """Return a view that cannot be written to."""
+    view = array.view()
+    view.setflags(write=False)
+    return view

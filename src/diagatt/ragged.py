@@ -18,6 +18,7 @@ from diagatt.arrays import (
     InputError,
     float_matrix,
     from_arrow_sparse,
+    frozen,
     is_sparse,
     sparse_matrix,
 )
@@ -34,6 +35,7 @@ from diagatt.coerce import (
     samples,
     stacked,
 )
+from diagatt.ids import checked_ids, chosen_ids, id_texts, joined_ids
 from diagatt.names import checked, listed, names_of
 
 __all__ = ["RaggedRows"]
@@ -135,16 +137,16 @@ class RaggedRows(Sequence):
             raise ValueError(
                 f"sample {empty[0]} has no rows: every sample needs at least one row; drop it."
             )
-        self._values: Any = packed if is_sparse(packed) else _frozen(packed)
-        self._offsets = _frozen(cuts)
+        self._values: Any = packed if is_sparse(packed) else frozen(packed)
+        self._offsets = frozen(cuts)
         if feature_names is None:
             feature_names = names_of(values, "values")
         self._feature_names = (
             None if feature_names is None else checked(feature_names, "X", packed.shape[1])
         )
-        self._sample_ids = _ids(sample_ids, "sample_ids", len(cuts) - 1)
-        self._row_ids = _ids(row_ids, "row_ids", n_rows)
-        self._row_weight = None if row_weight is None else _frozen(row_weights(row_weight, cuts))
+        self._sample_ids = checked_ids(sample_ids, "sample_ids", len(cuts) - 1)
+        self._row_ids = checked_ids(row_ids, "row_ids", n_rows)
+        self._row_weight = None if row_weight is None else frozen(row_weights(row_weight, cuts))
 
     # ------------------------------------------------------------------ builders
 
@@ -252,7 +254,7 @@ class RaggedRows(Sequence):
                 )
             parts[k] = part if names is None else part.with_features(names)
         lengths = np.concatenate([part.lengths for part in parts])
-        ids = _joined([p.sample_ids for p in parts]), _joined([p.row_ids for p in parts])
+        ids = joined_ids([p.sample_ids for p in parts]), joined_ids([p.row_ids for p in parts])
         values = stacked([part.values for part in parts])
         weighted = any(part.row_weight is not None for part in parts)
         weights = [np.ones(p.n_rows) if p.row_weight is None else p.row_weight for p in parts]
@@ -284,12 +286,12 @@ class RaggedRows(Sequence):
     @property
     def sample_ids(self) -> np.ndarray | None:
         """What the source calls the samples, (n_samples,) of str; None if it does not."""
-        return _texts(self._sample_ids)
+        return id_texts(self._sample_ids)
 
     @property
     def row_ids(self) -> np.ndarray | None:
         """What the source calls the rows, (n_rows,) of str; None if it does not."""
-        return _texts(self._row_ids)
+        return id_texts(self._row_ids)
 
     @property
     def log_prior(self) -> np.ndarray | None:
@@ -384,13 +386,13 @@ class RaggedRows(Sequence):
     def _part(self, rows: Any, offsets: np.ndarray, samples: Any) -> RaggedRows:
         """Return these rows of these samples, with their names."""
         pairs = ((self._sample_ids, samples), (self._row_ids, rows))
-        ids = (None if own is None else _chosen(own, chosen) for own, chosen in pairs)
+        ids = (None if own is None else chosen_ids(own, chosen) for own, chosen in pairs)
         part = RaggedRows(self._values[rows], offsets, self._feature_names, *ids)
         return part._weighted(None if self._row_weight is None else self._row_weight[rows])
 
     def _weighted(self, checked_before: np.ndarray | None) -> RaggedRows:
         """Give these new samples weights that were checked before."""
-        self._row_weight = None if checked_before is None else _frozen(checked_before)
+        self._row_weight = None if checked_before is None else frozen(checked_before)
         return self
 
     def __eq__(self, other: object) -> bool:
@@ -527,46 +529,7 @@ class RaggedRows(Sequence):
         return values.to(device=device, dtype=dtype), offsets.to(device=device)
 
 
-def _ids(given: Any, what: str, count: int) -> Any:
-    """Return ids as text; None if there are none.
-
-    A column of Arrow stays one: a store has an id for every row, and fits do not look at them.
-    """
-    if given is None:
-        return None
-    if type(given).__name__ == "StringArray" and len(given) == count:
-        return given
-    ids = np.array([str(one) for one in given], dtype=object)
-    if len(ids) != count:
-        raise ValueError(f"{what} has {len(ids)} entries: {count} are needed.")
-    return _frozen(ids)
-
-
-def _texts(ids: Any) -> np.ndarray | None:
-    """Return ids as an array of str."""
-    if ids is None or isinstance(ids, np.ndarray):
-        return ids
-    return _frozen(np.array(ids.to_pylist(), dtype=object))
-
-
-def _chosen(ids: Any, which: Any) -> Any:
-    """Return some of the ids, in an array or a column of Arrow."""
-    if isinstance(ids, np.ndarray) or isinstance(which, slice):
-        return ids[which]
-    return ids.take(which)
-
-
-def _joined(ids: list[Any]) -> np.ndarray | None:
-    return None if any(own is None for own in ids) else np.concatenate(ids)
-
-
 def _same(mine: np.ndarray | None, others: np.ndarray | None) -> bool:
     if mine is None or others is None:
         return mine is others
     return np.array_equal(mine, others)
-
-
-def _frozen(array: np.ndarray) -> np.ndarray:
-    view = array.view()
-    view.setflags(write=False)
-    return view

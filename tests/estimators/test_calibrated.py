@@ -184,3 +184,17 @@ def test_intervals_of_counts_follow_the_exposure():
     assert (twice[:, 1] > once[:, 1]).all()
     np.testing.assert_array_equal(once, model.predict_interval(X))
     assert model.existence_test(X, y, exposure=exposure).n_folds == 5
+
+
+def test_frequent_classes_are_not_held_more_often_than_rare_ones():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(4600, 2, 1))
+    x[:, 0] += 4  # the row of interest
+    y = (rng.random(len(x)) < 1 / (1 + np.exp(1.7 - 0.8 * x[:, 0, 0]))).astype(int)
+    model = DiagAttClassifier(solver=Likelihood()).fit(x[:600], y[:600])
+    model.calibrate(x[:600], y[:600])
+    sets = model.predict_set(x[600:], level=0.9)
+    for label in (0, 1):
+        held = np.mean([label in s for s, own in zip(sets, y[600:], strict=True) if own == label])
+        error = np.sqrt(0.09 / (y[:600] == label).sum() + 0.09 / (y[600:] == label).sum())
+        assert abs(held - 0.9) < 4 * error

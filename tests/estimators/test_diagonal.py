@@ -1,140 +1,23 @@
-"""The scikit-learn face: plain GLMs on one-row samples, every input type, every method."""
+"""The scikit-learn face: what is recovered, every input type, every method, odd samples."""
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 import torch
-from sklearn.base import clone
 from sklearn.linear_model import (
-    GammaRegressor,
     LinearRegression,
-    LogisticRegression,
-    PoissonRegressor,
-    Ridge,
 )
-from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from diagatt import DiagAttClassifier, DiagAttRegressor, RaggedRows
-from diagatt.estimators.presets import get_preset
+from diagatt import DiagAttRegressor, RaggedRows
 from diagatt.simulate import regression
-from diagatt.solvers import Auto, Gradient, Likelihood, Uniform
-from tests import models
-from tests.closeness import assert_equal_up_to_rounding
+from tests.estimators.diagonal_samples import D, classifier, marked_rows, one_row_data, regressor
 
 # Short fits need not find a row; what is tested here is something else.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]
-
-D = 3
-
-
-def marked_rows(n=80, seed=0, dtype=np.float64, shortest=2, longest=6):
-    """One row of each sample is larger and decides the response; rows, y, and where it is."""
-    rng = np.random.default_rng(seed)
-    X, y, where = [], [], []
-    for _ in range(n):
-        sample = rng.normal(size=(rng.integers(shortest, longest + 1), D))
-        place = rng.integers(len(sample))
-        sample[place, 0] += 4
-        X.append(sample.astype(dtype))
-        y.append(sample[place] @ [1.0, -2.0, 0.5] + 0.1 * rng.normal())
-        where.append(place)
-    return RaggedRows.from_samples(X), np.array(y), np.array(where)
-
-
-def regressor(**options):
-    return models.regressor(**{"solver": "gradient", "random_state": 0, **options})
-
-
-def classifier(**options):
-    return models.classifier(**{"solver": "gradient", "random_state": 0, **options})
-
-
-# ---------------------------------------------------------------------- one-row samples
-
-
-def one_row_data(family, n=150, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, D))
-    z = X @ [0.5, -0.3, 0.2] + 0.4
-    y = {
-        "gaussian": lambda: z + rng.normal(size=n),
-        "poisson": lambda: rng.poisson(np.exp(z)).astype(float),
-        "gamma": lambda: rng.gamma(2.0, np.exp(z) / 2),
-        "bernoulli": lambda: (z + rng.logistic(size=n) > 0).astype(int),
-        "multinomial": lambda: np.digitize(z + rng.normal(size=n), [0, 0.8]),
-    }[family]()
-    return X, y, rng.uniform(0.5, 2, size=n)
-
-
-def scikit_learn(family, ridge, total_weight):
-    """The model that minimizes summed loss + ½ ridge ‖coef‖²."""
-    exact = {"tol": 1e-10, "max_iter": 10_000}
-    if family == "gaussian":
-        return Ridge(alpha=ridge) if ridge else LinearRegression()
-    if family in ("poisson", "gamma"):
-        model = PoissonRegressor if family == "poisson" else GammaRegressor
-        return model(alpha=ridge / total_weight, solver="newton-cholesky", **exact)
-    return LogisticRegression(C=1 / ridge if ridge else np.inf, **exact)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("ridge", [0.0, 1.0])
-@pytest.mark.parametrize("family", ["gaussian", "poisson", "gamma"])
-def test_regression_on_one_row_samples_is_scikit_learns_glm(family, ridge, weighted):
-    X, y, weights = one_row_data(family)
-    weights = weights if weighted else np.ones(len(y))
-    ours = DiagAttRegressor(family=family, ridge=ridge).fit(X, y, sample_weight=weights)
-    theirs = scikit_learn(family, ridge, weights.sum()).fit(X, y, sample_weight=weights)
-    np.testing.assert_allclose(ours.value_[0], theirs.coef_, atol=1e-6)
-    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-6)
-    np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-6)
-    assert ours.score(X, y) == pytest.approx(
-        1 - np.sum((y - theirs.predict(X)) ** 2) / np.sum((y - y.mean()) ** 2), abs=1e-6
-    )
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("ridge", [0.0, 1.0])
-@pytest.mark.parametrize("family", ["bernoulli", "multinomial"])
-def test_classification_on_one_row_samples_is_logistic_regression(family, ridge, weighted):
-    X, y, weights = one_row_data(family)
-    weights = weights if weighted else np.ones(len(y))
-    ours = DiagAttClassifier(ridge=ridge).fit(X, y, sample_weight=weights)
-    theirs = scikit_learn(family, ridge, weights.sum()).fit(X, y, sample_weight=weights)
-    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-6)
-    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
-    z, expected = ours.decision_function(X), theirs.decision_function(X)
-    if family == "multinomial":  # a shift common to all classes is free
-        z, expected = (a - a.mean(axis=1, keepdims=True) for a in (z, expected))
-    np.testing.assert_allclose(z, expected, atol=1e-6)
-    assert ours.score(X, y) == theirs.score(X, y)
-
-
-def test_two_classes_with_a_softmax_link_are_logistic_regression_with_half_the_penalty():
-    X, y, _ = one_row_data("bernoulli")
-    softmax = DiagAttClassifier(family="multinomial", ridge=2.0).fit(X, y)
-    logit = DiagAttClassifier(ridge=1.0).fit(X, y)
-    np.testing.assert_allclose(softmax.predict_proba(X), logit.predict_proba(X), atol=1e-8)
-    np.testing.assert_allclose(softmax.decision_function(X), logit.decision_function(X), atol=1e-7)
-
-
-@pytest.mark.parametrize("family", ["gaussian", "poisson"])
-def test_more_features_than_newton_likes_are_still_solved(family):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(30, 3100))
-    y = rng.poisson(2.0, size=30).astype(float)
-    ours = DiagAttRegressor(family=family, ridge=500.0).fit(X, y)
-    theirs = scikit_learn(family, 500.0, 30)
-    if family == "poisson":
-        theirs.set_params(solver="lbfgs")
-    np.testing.assert_allclose(ours.predict(X), theirs.fit(X, y).predict(X), rtol=2e-3)
-
 
 # ---------------------------------------------------------------------- recovery
 
@@ -353,139 +236,6 @@ def test_many_blocks_predict_as_one(monkeypatch):
     np.testing.assert_allclose(model.predict(X), whole[0])
     np.testing.assert_allclose(np.concatenate(model.attention(X)), whole[1])
     np.testing.assert_array_equal(model.locate(X), whole[2])
-
-
-# ---------------------------------------------------------------------- presets, parameters
-
-
-@pytest.mark.parametrize(
-    ("estimator", "temperature"), [(DiagAttRegressor, 100.0), (DiagAttClassifier, 1000.0)]
-)
-def test_the_preset_of_the_paper(estimator, temperature):
-    """Supplement S7.1: Adam in its default settings, τ by task, no penalty."""
-    model = estimator.preset("paper", n_heads=2, solver__max_epochs=3)
-    parameters, solver = model.get_params(deep=False), model.solver
-    kind = "regressor" if estimator is DiagAttRegressor else "classifier"
-    settings = get_preset(kind, "paper")
-    settings["solver"].set_params(max_epochs=3)
-    assert {k: repr(parameters[k]) for k in settings} == {k: repr(settings[k]) for k in settings}
-    assert (solver.temperature, model.n_heads, solver.optimizer) == (temperature, 2, "adam")
-    assert (solver.learning_rate, model.ridge, solver.score_ridge) == (1e-3, 0, 0)
-    assert (solver.parameterization, model.coupling, model.score_form) == (
-        "factored",
-        "independent",
-        "quadratic",
-    )
-    X, y, _ = marked_rows(n=30)
-    model.fit(X, y if estimator is DiagAttRegressor else y > np.median(y))
-    assert model.query_key_.shape == (2, D, D)
-    assert model.temperature_ == temperature
-    assert len(model.history_[0]) == 3
-
-
-@pytest.mark.parametrize("parameterization", ["factored", "psd"])
-@pytest.mark.parametrize("score_form", ["quadratic", "affine", "contextual"])
-def test_low_rank_is_kept_as_factors(parameterization, score_form, tmp_path):
-    rng = np.random.default_rng(0)
-    X = RaggedRows.from_samples([rng.normal(size=(p, 6)) for p in rng.integers(2, 6, 60)])
-    y = np.array([sample[0, 0] for sample in X])
-    options = {"parameterization": parameterization, "score_form": score_form, "rank": 2}
-    model = regressor(**options, n_restarts=3, n_heads=2, max_epochs=3, optimizer="adam").fit(X, y)
-    width = {"quadratic": 6, "affine": 7, "contextual": 13}[score_form]
-    assert model.query_.shape == model.key_.shape == (6, width, 2)
-    product = np.einsum("hdq,heq->hde", model.query_, model.key_)
-    assert_equal_up_to_rounding(model.query_key_, product)
-    model.save(tmp_path / "m.safetensors")
-    read = DiagAttRegressor.load(tmp_path / "m.safetensors")
-    np.testing.assert_array_equal(read.predict(X), model.predict(X))
-    dense = DiagAttRegressor.load(tmp_path / "m.safetensors")
-    dense.query_key_ = model.query_key_
-    np.testing.assert_allclose(dense.predict(X), model.predict(X), rtol=1e-10)
-    for ours, theirs in zip(dense.attention(X), model.attention(X), strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("estimator", [DiagAttRegressor, DiagAttClassifier])
-def test_clone_and_parameters(estimator):
-    model = estimator(2, solver=Gradient(temperature=3.0))
-    assert repr(clone(model).get_params()) == repr(model.get_params())
-    changed = clone(model).set_params(n_heads=3, solver__temperature=2.0)
-    assert (changed.n_heads, model.n_heads) == (3, 2)
-    assert (changed.solver.temperature, model.solver.temperature) == (2.0, 3.0)
-    X, y, _ = marked_rows(n=20)
-    model.set_params(solver="gradient").fit(X, y > np.median(y))
-    assert not [name for name in vars(clone(model)) if name.endswith("_")]
-
-
-def test_fit_does_not_change_parameters():
-    X, y, _ = marked_rows(n=30)
-    model = DiagAttRegressor("auto", random_state=0)
-    before = model.get_params()
-    assert model.fit(X, y).get_params() == before
-
-
-@pytest.mark.parametrize("solver", ["gradient", "likelihood", "auto"])
-def test_the_random_state_decides(solver):
-    X, y, _ = marked_rows(n=40)
-    short = Gradient(optimizer="adam", max_epochs=2)
-    contest = Auto([Uniform(), Likelihood(), short])
-    solvers = {"gradient": short, "likelihood": "likelihood", "auto": contest}
-    options = {"n_heads": 2, "solver": solvers[solver]}
-    seeds = (3, 3, 4)
-    first, again, other = (DiagAttRegressor(**options, random_state=s).fit(X, y) for s in seeds)
-    np.testing.assert_array_equal(first.query_key_, again.query_key_)
-    np.testing.assert_array_equal(first.predict(X), again.predict(X))
-    if solver == "gradient":
-        assert (first.query_key_ != other.query_key_).any()
-
-
-def test_a_random_state_object_moves_on():
-    X, y, _ = marked_rows(n=40)
-    state = np.random.RandomState(0)
-    options = {"optimizer": "adam", "max_epochs": 1}
-    first, second = (regressor(**options, random_state=state).fit(X, y) for _ in range(2))
-    assert (first.query_key_ != second.query_key_).any()
-
-
-# ---------------------------------------------------------------------- with scikit-learn
-
-
-def test_a_pipeline_after_a_scaler_on_tables():
-    X, y, _ = one_row_data("gaussian")
-    pipeline = make_pipeline(StandardScaler(), DiagAttRegressor()).fit(10 * X + 3, y)
-    expected = make_pipeline(StandardScaler(), Ridge()).fit(10 * X + 3, y)
-    np.testing.assert_allclose(pipeline.predict(10 * X + 3), expected.predict(10 * X + 3))
-
-
-def test_a_pipeline_after_the_transform():
-    X, y, _ = marked_rows(n=120)
-    pipeline = make_pipeline(regressor(ridge=0.0, score_ridge=1.0), LinearRegression()).fit(X, y)
-    # The pooled rows already are the features of the best linear fit.
-    np.testing.assert_allclose(pipeline.predict(X), pipeline[0].predict(X), atol=1e-5)
-
-
-def test_cross_validation_and_grid_search_on_ragged_samples():
-    X, y, _ = marked_rows(n=60)
-    model = regressor(max_epochs=30)
-    scores = cross_val_score(model, X, y, cv=3)
-    assert (scores > 0.5).all()
-    for k, held_out in enumerate(np.array_split(np.arange(60), 3)):
-        train = np.setdiff1d(np.arange(60), held_out)
-        by_hand = clone(model).fit(X[train], y[train]).score(X[held_out], y[held_out])
-        assert scores[k] == pytest.approx(by_hand, rel=1e-6)
-    assert cross_val_predict(model, X, y, cv=3).shape == (60,)
-    grid = {"ridge": [1.0, 1e6], "n_heads": [1, 2]}
-    search = GridSearchCV(model, grid, cv=2).fit(X, y)
-    assert search.best_params_["ridge"] == 1.0
-    np.testing.assert_array_equal(search.predict(X), search.best_estimator_.predict(X))
-
-
-def test_grid_search_of_a_classifier_on_ragged_samples():
-    X, y, _ = marked_rows(n=60)
-    search = GridSearchCV(classifier(max_epochs=30), {"ridge": [1.0, 1e6]}, cv=2)
-    search.fit(X, np.where(y > np.median(y), "large", "small"))
-    assert search.best_params_ == {"ridge": 1.0}
-    assert search.best_score_ > 0.7
 
 
 # ---------------------------------------------------------------------- odd but right

@@ -253,3 +253,11 @@ def test_a_copied_start_attends_like_the_fit_at_any_temperature(temperature):
         copy_parameters(source, target)
         here, there = (module(problem.values, problem.offsets) for module in (source, target))
     assert_equal_up_to_rounding(there, here)
+
+
+def test_a_solver_without_fit_cannot_be_made():
+    class Unfinished(Solver):
+        pass
+
+    with pytest.raises(TypeError, match="fit"):
+        Unfinished()

@@ -28,9 +28,14 @@ MOST_CANDIDATES = 20
 MOST_PADDING = 4
 
 
+def is_distinct(coupling: str) -> bool:
+    """Return whether the heads choose different rows."""
+    return coupling == "distinct"
+
+
 def least_rows(coupling: str, n_heads: int) -> int:
     """Return how many rows every sample needs."""
-    return n_heads if coupling == "distinct" else 1
+    return n_heads if is_distinct(coupling) else 1
 
 
 def attend(scores: Tensor, offsets: Tensor, coupling: str, groups: int = 1) -> Tensor:

@@ -20,7 +20,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from diagatt.attention.coupling import COUPLINGS, attend
+from diagatt.attention.coupling import COUPLINGS, attend, is_distinct
 from diagatt.attention.mixture import READOUTS, Assignments, assignments
 from diagatt.attention.module import AttentionModule
 from diagatt.attention.nonerow import Candidates, known_with_none, none_scores, with_none
@@ -344,7 +344,7 @@ class DiagonalAttention(AttentionModule):
         self, scores: Tensor, effects: Tensor, shared: Tensor, offsets: Tensor
     ) -> Assignments:
         scaled = scores / self.temperature
-        return assignments(scaled, effects, shared, offsets, self.coupling == "distinct")
+        return assignments(scaled, effects, shared, offsets, is_distinct(self.coupling))
 
     def log_density(
         self,

@@ -23,8 +23,11 @@ class AttentionModule(nn.Module):
     intercept: nn.Parameter
 
     def features(self, values: Tensor, offsets: Tensor) -> Tensor:
-        """Return what V multiplies, (n, P), of packed samples."""
-        raise NotImplementedError
+        """Return what V multiplies, (n, P), of packed samples.
+
+        A module with a `forward` of its own, such as a mixture over rows, may have none.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no features.")
 
     def forward(
         self,

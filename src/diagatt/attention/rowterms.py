@@ -14,7 +14,13 @@ import torch
 from torch import Tensor
 
 from diagatt.attention.blend import Blend, with_mapped
-from diagatt.attention.coupling import attend, head_marginal, n_candidates, top_candidates
+from diagatt.attention.coupling import (
+    attend,
+    head_marginal,
+    is_distinct,
+    n_candidates,
+    top_candidates,
+)
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.mixture import Assignments, assignments, weighted_assignments
 from diagatt.segments import segment_softmax, spread
@@ -55,7 +61,7 @@ class RowTerms(NamedTuple):
             z = self.effects[:, 0] + spread(self.shared, self.offsets)
             kappa = segment_softmax(self.scores + log_density(z)[:, None], self.offsets)
             return self._of_rows(kappa)
-        found = weighted_assignments(*self[:4], self.coupling == "distinct")
+        found = weighted_assignments(*self[:4], is_distinct(self.coupling))
         _, rows = top_candidates(self.scores, self.offsets, n_candidates(R))  # (n, R, C)
         total = (found.log_probability + log_density(found.predictor)).reshape(n, -1)
         joint = torch.softmax(total, dim=1).reshape(n, *(rows.shape[2],) * R)
@@ -70,8 +76,8 @@ class RowTerms(NamedTuple):
     def assignments(self, temperature: float = 1.0) -> Assignments:
         """Return which rows may be active, with probabilities and predictors."""
         scaled = self.scores / temperature
-        distinct = self.coupling == "distinct"
-        return assignments(scaled, self.effects, self.shared, self.offsets, distinct)
+        shared, distinct = self.shared, is_distinct(self.coupling)
+        return assignments(scaled, self.effects, shared, self.offsets, distinct)
 
 
 @torch.no_grad()

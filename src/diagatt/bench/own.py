@@ -9,6 +9,7 @@ import numpy as np
 
 import diagatt
 from diagatt.bench.methods import METHODS, Method, accepts
+from diagatt.families import FAMILIES
 from diagatt.ragged import RaggedRows
 from diagatt.solvers import SOLVERS
 
@@ -28,7 +29,9 @@ class Own:
         self, estimator: str, settings: dict[str, Any], task: str, family: str, seed: int
     ) -> None:
         kind = "Regressor" if task == "regression" else "Classifier"
-        stated = {"family": family} if family in ("poisson", "gamma") else {}
+        with_log_link = [name for name, known in FAMILIES.items() if known.has_log_link]
+        # A log link is asked for; "auto" finds out about other responses.
+        stated = {"family": family} if family in with_log_link else {}
         face = getattr(diagatt, f"{estimator}{kind}")
         self.model = face(**settings, **stated, random_state=seed)
         self.takes_covariates = accepts(self.model.fit, "covariates")

@@ -23,7 +23,7 @@ from diagatt.bench.run import Plan
 from diagatt.bench.sets import ASSUMPTIONS, load_set
 from diagatt.bench.splits import N_FOLDS, n_splits
 from diagatt.files import write_atomically
-from diagatt.metrics import FLOOR
+from diagatt.metrics.classes import FLOOR
 from diagatt.plots.canvas import figure_bytes
 from diagatt.resampling import paired_interval
 from diagatt.studies.results import ResultStore

@@ -25,7 +25,7 @@ from torch import Tensor
 from diagatt.attention.blend import LEAST_PROBABILITY, Blend
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.rowterms import row_terms
-from diagatt.families import Family, Outcomes
+from diagatt.families import Family
 from diagatt.segments import segment_sum
 from diagatt.solvers.gradient.train import predictors
 from diagatt.solvers.out_of_fold import OutOfFold
@@ -93,17 +93,16 @@ def conformity_of(unseen: OutOfFold) -> Conformity:
     for place, part, predictor in unseen.parts():
         mean[place.cpu()] = family.inverse_link(predictors(predictor, part).double()).cpu()
         if has_intervals and not family.classifies:
-            for k in range(family.n_outcomes):
-                rows[place.cpu(), k], ambiguity[place.cpu()] = row_spread(predictor, part, k)
+            rows[place.cpu()], ambiguity[place.cpu()] = row_spread(predictor, part)
     y, w = samples.y.double().cpu(), samples.weights.double().cpu()
     score = _log_score(family, y, mean, w)
     if not has_intervals and not (family.classifies and family.response_width == 1):
         return Conformity(None, None, None, score)
-    if not isinstance(family, Outcomes):
-        return replace(_conformity(family, y, mean, rows[:, 0], ambiguity), log_score=score)
-    units = torch.ones(family.n_outcomes) if family.units is None else family.units
-    columns = zip(y.T, mean.T, rows.T, strict=True)
-    each = [_conformity(family.each, y, m[:, None], own, ambiguity) for y, m, own in columns]
+    outcomes = zip(family.by_outcome(y, mean), rows.T, strict=True)
+    each = [_conformity(*outcome, spread, ambiguity) for outcome, spread in outcomes]
+    if len(each) == 1:
+        return replace(each[0], log_score=score)
+    units = torch.ones(len(each)) if family.units is None else family.units
     return Conformity.joined(each, (units.double() ** 2).tolist(), score)
 
 
@@ -135,20 +134,21 @@ def _log_score(family: Family, y: Tensor, mean: Tensor, weights: Tensor) -> floa
     return float((share * family.log_density(y, z, phi)).sum())
 
 
-def row_spread(
-    predictor: DiagonalAttention | Blend, part: Samples, outcome: int = 0
-) -> tuple[Tensor, Tensor]:
-    """Return the variance over rows of what each alone would predict, and their entropy, (n,)."""
+def row_spread(predictor: DiagonalAttention | Blend, part: Samples) -> tuple[Tensor, Tensor]:
+    """Return the variance over rows of what each alone would predict, (n, q), and their entropy.
+
+    The entropy, (n,), says how uncertain it is which row is active.
+    """
     given = (part.values, part.offsets, part.covariates, part.offset, part.log_prior)
     terms = row_terms(predictor, *given)
     log_p, z, places = terms.assignments()
     if not part.family.has_identity_link:
         z = z.clamp(-FAR, FAR)
-    mean = part.family.inverse_link(z)[:, outcome]
-    p = log_p.exp()
-    moments = segment_sum(torch.stack([p * mean, p * mean**2], dim=1), places)  # (n, 2)
-    variance = (moments[:, 1] - moments[:, 0] ** 2).clamp(min=0.0)
-    entropy = segment_sum(-torch.special.xlogy(p, p)[:, None], places)[:, 0]
+    mean, p = part.family.inverse_link(z), log_p.exp()[:, None]  # (M, q), (M, 1)
+    moments = segment_sum(torch.cat([p * mean, p * mean**2], dim=1), places)  # (n, 2q)
+    first, second = moments.chunk(2, dim=1)
+    variance = (second - first**2).clamp(min=0.0)
+    entropy = segment_sum(-torch.special.xlogy(p, p), places)[:, 0]
     return variance.cpu(), entropy.cpu()
 
 
@@ -205,7 +205,7 @@ def interval(
 ) -> np.ndarray:
     """Return lower and upper ends for new samples, (n, 2), given their `row_spread`."""
     assert conformity.dispersion is not None
-    rows, ambiguity = spread
+    rows, ambiguity = spread[0][:, 0], spread[1]
     quantile = torch.from_numpy(score_quantiles(conformity, level, ambiguity.numpy()))
     width = quantile * (conformity.dispersion * variance_function(family, mean) + rows).sqrt()
     ends = torch.stack([mean - width, mean + width], dim=1)

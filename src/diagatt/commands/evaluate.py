@@ -79,8 +79,7 @@ def scored(model: Any, inputs: Inputs, source: str) -> list[Score]:
     elif hasattr(model, "predict_proba"):
         y = _codes(y, model.classes_, inputs, source)
         prediction = model.predict_proba(inputs.X, **given)
-
-        ordered = getattr(getattr(model, "estimator_", model), "family", "auto") == "ordinal"
+        ordered = getattr(getattr(model, "estimator_", model), "has_ordered_classes", False)
 
         def scores(chosen: Any) -> dict[str, float]:
             return class_scores(y[chosen], prediction[chosen], ordered)

@@ -212,11 +212,14 @@ def report(console: Any, model: Any) -> None:
 def _show_contest(console: Any, model: Any, lines: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
+    from diagatt.solvers import SOLVERS
+
     score = next(name for name in SCORES if name in lines[0])
     table = Table("out of fold", "", "log score", score.upper(), "weight", box=None)
     kept = [line for line in lines if line["weight"] > 0][:MOST_LINES]
-    other = next((line for line in lines if line not in kept and line["solver"] == "uniform"), None)
-    for line in [*kept, *([other] if other else [])]:
+    rest = [line for line in lines if line not in kept]
+    without_attention = [line for line in rest if not SOLVERS[line["solver"]].attends]
+    for line in [*kept, *without_attention[:1]]:
         numbers = f"{line['log_score']:.3f}", f"{line[score]:.3f}", f"{line['weight']:.2f}"
         table.add_row(line["solver"], line["what"], *numbers)
     console.print(table)

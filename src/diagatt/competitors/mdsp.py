@@ -257,7 +257,11 @@ class _MDSP(Unweighted, Padded):
         return self._individual(problem).z
 
     def _predictor(self, values: Tensor, offsets: Tensor) -> Tensor:
-        raise NotImplementedError  # without responses there are no coefficients: see `_fit_new`
+        # Without responses there are no coefficients, so `_fit_new` is asked instead.
+        raise NotImplementedError(f"{type(self).__name__} predicts only where y is known.")
+
+    def _row_scores(self, values: Tensor, offsets: Tensor) -> Tensor:
+        return self._predictor(values, offsets)  # neither are there scores of rows
 
     def _fit_new(self, X: Any, y: Any) -> MDSPFit:
         """Fit the coefficients of new samples to their responses."""

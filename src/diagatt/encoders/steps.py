@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -13,7 +14,7 @@ __all__ = ["STEPS", "Affine", "Dense", "Gelu", "Kernel", "Relu", "Step", "Tanh",
 STEPS: dict[str, type[Step]] = {}
 
 
-class Step:
+class Step(ABC):
     """A function of rows, (N, d) → (N, d'), made of float arrays.
 
     `names` are its arrays; `sizes` says how they fit together, or raises a ValueError.
@@ -36,13 +37,13 @@ class Step:
                 raise ValueError(f"{name} of the encoder must hold finite floats")
         self.n_in, self.n_out = self.sizes(**{n: a.shape for n, a in self.arrays.items()})
 
+    @abstractmethod
     def sizes(self, **shapes: tuple[int, ...]) -> tuple[int, int]:
         """Return d and d'; the arrays must have shapes that fit together."""
-        raise NotImplementedError
 
+    @abstractmethod
     def __call__(self, rows: Any) -> np.ndarray:
         """Return encoded rows, in float64 or the type of the rows."""
-        raise NotImplementedError
 
     @classmethod
     def of(cls, arrays: Mapping[str, np.ndarray]) -> Step:

@@ -55,13 +55,19 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
 
     # ------------------------------------------------------------------ for subclasses
 
+    # The next three are not abstract: a blend has no family, its members have theirs.
+
     def _read_response(self, y: Any, weights: np.ndarray) -> np.ndarray:
         """Return responses as numbers, (n,); a face of `diagatt.estimators.response` does."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no face that reads responses.")
 
     def _fitted_family(self) -> tuple[Family, int]:
         """Return the family and the count of linear predictors; a face does."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no face that names a family.")
+
+    def _linear_predictor(self, X: Any, covariates: Any = None) -> np.ndarray:
+        """Return z of new samples, (n, K)."""
+        raise NotImplementedError(f"{type(self).__name__} has no linear predictor.")
 
     def _check_rows(self, rows: RaggedRows) -> None:
         """Refuse samples that the parameters do not allow."""
@@ -69,10 +75,6 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
     @abstractmethod
     def _fit_problem(self, problem: Any) -> None:
         """Solve the problem and set the fitted attributes."""
-
-    def _linear_predictor(self, X: Any, covariates: Any = None) -> np.ndarray:
-        """Return z of new samples, (n, K)."""
-        raise NotImplementedError
 
     def _fitted_shapes(self) -> dict[str, tuple[int, ...]]:
         counts = {

@@ -1,4 +1,4 @@
-"""What fits that have not seen a sample say: is there a row, how sure is it, what may be named."""
+"""What fits that have not seen a sample say: is there a row, how good are predictions."""
 
 from __future__ import annotations
 
@@ -11,30 +11,20 @@ import torch
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
 from diagatt import attributes, coerce, parameters
-from diagatt.attention.coupling import best_rows
-from diagatt.attention.nonerow import given_some, none_probability
+from diagatt.attention.nonerow import given_some
 from diagatt.attention.rowterms import row_terms
-from diagatt.certainty import Certainty, Discoveries, NotAPosteriorWarning
 from diagatt.certainty.conformal import Conformity, conformity_of
-from diagatt.certainty.discoveries import discovered, labelled_cut, mean_cut
 from diagatt.certainty.rowsets import (
     LEVELS,
-    labelled_threshold,
-    sets_above,
-    sets_of_mass,
-    threshold_at,
     thresholds,
 )
 from diagatt.certainty.temperature import WORST_TEMPERATURE, row_temperature
 from diagatt.encoders.trained import is_trained
 from diagatt.estimators.diagonal_reading import DiagonalReading
-from diagatt.estimators.stored import by_shard
 from diagatt.ragged import RaggedRows
 from diagatt.scores import get_score_form
-from diagatt.segments import map_blocks, segment_sum
 from diagatt.solvers import Model, Solver, get_solver
 from diagatt.solvers.crossfit import cross_fit, head_test
 from diagatt.solvers.existence import Existence
@@ -309,178 +299,3 @@ class Calibrated(DiagonalReading):
                 again.fit(rows, y, weights * counts, covariates, groups=groups)
             same += again.locate(rows) == located
         return same / n_bootstraps
-
-    # ------------------------------------------------------------------ rows
-
-    @torch.no_grad()
-    def _calibrated_weights(self, X: Any) -> tuple[RaggedRows, Tensor, Tensor]:
-        """Return samples, weights of rows after recalibration (N, R), and offsets."""
-        if self._used_temperature == 1.0:
-            rows, kappa, _, offsets = self._mean_attention(X)
-            return rows, kappa, offsets
-        rows, module, values, offsets = self._packed(X)
-        none = values.new_zeros(len(rows), self.n_covariates_)
-
-        def weights(
-            values: Tensor,
-            offsets: Tensor,
-            covariates: Tensor,
-            log_prior: Tensor | None = None,
-        ) -> Tensor:
-            terms = row_terms(module, values, offsets, covariates, None, log_prior)
-            return terms.weights(self._used_temperature)
-
-        prior = self._log_prior(rows)
-        return rows, map_blocks(weights, values, offsets, none, log_prior=prior), offsets
-
-    @by_shard
-    def certainty(self, X: Any, level: float = 0.9) -> Certainty:
-        """Return rows of interest with their posterior and entropy, and sets that hold the row.
-
-        Where held-out responses say that attention is too sure of itself (T̂ > 1.5, see `summary`),
-        weights are recalibrated, a warning says so, and they should not be called posteriors.
-
-        Parameters
-        ----------
-        X : samples
-        level : float
-            Probability with which `row_sets` hold the active row. After `calibrate_rows` it is
-            guaranteed; else it is as good as the weights are posteriors.
-        """
-        check_is_fitted(self)
-        parameters.check_share(level, "level")
-        rows, kappa, offsets = self._calibrated_weights(X)
-        located = best_rows(kappa, offsets, self.coupling_)
-        posterior = kappa[offsets[:-1, None] + located, torch.arange(self.n_heads_)]
-        entropy = segment_sum(-torch.special.xlogy(kappa, kappa), offsets)
-        none = None
-        if self.none_score_ is not None:
-            none = none_probability(kappa, offsets)
-            entropy = entropy - torch.special.xlogy(none, none)
-            kappa = given_some(kappa, offsets)
-        if self._used_temperature != 1.0:
-            self._warn_of_temperature()
-        sets = self._row_sets(kappa.double().cpu().numpy(), rows.offsets, level)
-        return Certainty(
-            located.cpu().numpy(),
-            posterior.cpu().numpy(),
-            entropy.cpu().numpy(),
-            (posterior < 0.5).cpu().numpy(),
-            sets,
-            self.row_temperature_,
-            None if none is None else none.cpu().numpy(),
-        )
-
-    def _warn_of_temperature(self) -> None:
-        warnings.warn(
-            f"attention is too sure of itself (out-of-fold temperature {self.row_temperature_:.1f})"
-            ": weights were recalibrated, and are no posteriors; label some samples and call "
-            "calibrate_rows for sets that hold.",
-            NotAPosteriorWarning,
-            stacklevel=4,
-        )
-
-    def _row_sets(self, kappa: np.ndarray, offsets: np.ndarray, level: float) -> list:
-        by_head = []
-        for r in range(self.n_heads_):
-            weights = np.split(kappa[:, r], offsets[1:-1])
-            if self.labelled_rows_ is not None:
-                cut = labelled_threshold(self.labelled_rows_[:, r, 0], level)
-                by_head.append(sets_above(weights, cut))
-            elif self.row_thresholds_ is not None:
-                cut = threshold_at(self.row_thresholds_[:, r], level)
-                by_head.append(sets_above(weights, cut))
-            else:
-                by_head.append(sets_of_mass(weights, level))
-        if self.n_heads_ == 1:
-            return by_head[0]
-        return [list(sets) for sets in zip(*by_head, strict=True)]
-
-    def calibrate_rows(self, X: Any, row_labels: Any) -> Self:
-        """Learn from a few samples whose active rows are known; 50 are enough.
-
-        The samples must be new: rows of the fit are located better than others. `certainty` then
-        gives row sets, and `discoveries` rows, whose error rates hold in finite samples.
-
-        Parameters
-        ----------
-        X : samples
-        row_labels : int array of shape (n,) or (n, n_heads)
-            The active row of each sample, from 0.
-        """
-        check_is_fitted(self)
-        rows, kappa, offsets = self._calibrated_weights(X)
-        labels = check_row_labels(row_labels, rows, self.n_heads_, unknown=False)
-        places = rows.offsets[:-1, None] + labels  # (n, R)
-        weights = kappa.double().cpu().numpy()
-        located = best_rows(kappa, offsets, self.coupling_).cpu().numpy()
-        heads = np.arange(self.n_heads_)
-        best = weights[rows.offsets[:-1, None] + located, heads]
-        if self.none_score_ is not None:  # sets are about samples that have a row
-            weights = given_some(kappa, offsets).double().cpu().numpy()
-        parts = [weights[places, heads], best, (located == labels).astype(float)]
-        self.labelled_rows_ = np.stack(parts, axis=2)
-        return self
-
-    def discoveries(self, X: Any, fdr: float = 0.1) -> Discoveries:
-        """Return rows that may be named so that at most a share `fdr` of them is wrong.
-
-        After `calibrate_rows` the threshold is the least λ with (1 + wrong)/count ≤ fdr among
-        labelled samples. Without labels it rests on weights being posteriors; where they are not
-        known to be (T̂ above 1.5 or unknown), `is_trusted` is False and a warning says so.
-
-        Parameters
-        ----------
-        X : samples
-        fdr : float
-            Allowed share of wrong rows.
-        """
-        check_is_fitted(self)
-        parameters.check_share(fdr, "fdr")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NotAPosteriorWarning)
-            found = self.certainty(X)
-        if self.labelled_rows_ is not None:
-            flat = self.labelled_rows_.reshape(-1, 3)
-            cut = labelled_cut(flat[:, 1], flat[:, 2] > 0, fdr)
-            note = f"by {len(self.labelled_rows_)} labelled samples"
-            return Discoveries(discovered(found.rows, found.posterior, cut), fdr, True, note)
-        cut = mean_cut(found.posterior.ravel(), fdr)
-        temperature = self.row_temperature_
-        trusted = temperature is not None and temperature <= WORST_TEMPERATURE
-        known = "unknown" if temperature is None else f"{temperature:.2f}"
-        note = f"by weights alone (out-of-fold temperature {known})"
-        if not trusted:
-            warnings.warn(
-                f"the false discovery rate rests on weights that are no posteriors ({note}): label "
-                "some samples and call calibrate_rows.",
-                NotAPosteriorWarning,
-                stacklevel=2,
-            )
-        return Discoveries(discovered(found.rows, found.posterior, cut), fdr, trusted, note)
-
-
-def check_row_labels(
-    row_labels: Any, rows: RaggedRows, n_heads: int, unknown: bool = True
-) -> np.ndarray:
-    """Return labels as whole numbers, (n, R); refuse rows that samples do not have."""
-    labels = np.asarray(row_labels)
-    if labels.dtype.kind not in "iu":
-        raise ValueError(f"row_labels must be whole numbers, got an array of {labels.dtype}.")
-    labels = labels.astype(np.int64)
-    if labels.ndim == 1 and n_heads == 1:
-        labels = labels[:, None]
-    if labels.shape != (len(rows), n_heads):
-        raise ValueError(
-            f"row_labels must have the shape ({len(rows)}, {n_heads}): one row per sample and "
-            f"head, got {labels.shape}."
-        )
-    least = -1 if unknown else 0
-    wrong = np.argwhere((labels < least) | (labels >= np.diff(rows.offsets)[:, None]))
-    if len(wrong):
-        i, r = wrong[0]
-        raise ValueError(
-            f"row_labels[{i}] = {labels[i, r]}, but sample {i} has {np.diff(rows.offsets)[i]} "
-            "rows, which are counted from 0."
-        )
-    return labels

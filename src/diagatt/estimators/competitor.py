@@ -72,9 +72,9 @@ class Competitor(RowsEstimator):
     def _predictor(self, values: Tensor, offsets: Tensor) -> Tensor:
         """Return linear predictors of packed samples, (n, K)."""
 
+    @abstractmethod
     def _row_scores(self, values: Tensor, offsets: Tensor) -> Tensor:
         """Return what `locate` ranks rows by, (N,), or (N, R) if R heads name rows each."""
-        raise NotImplementedError
 
     def _from_all(self, problem: Samples) -> dict[str, Any]:
         """Return attributes computed from all samples before any are held out for tuning."""

@@ -12,6 +12,7 @@ from diagatt import attributes
 from diagatt.estimators.competitor import Competitor
 from diagatt.estimators.gated import _Gated
 from diagatt.estimators.pooled import _Pooled
+from diagatt.estimators.response import with_known_shape
 from diagatt.estimators.times import ReadsTimes, step_functions
 from diagatt.families import Cox, Family
 from diagatt.lifetimes import read_times
@@ -33,11 +34,11 @@ class CoxCompetitor(ReadsTimes, Competitor):
                 f"{type(self).__name__} is Cox regression, not family {self.family!r}: leave "
                 "family='auto', or fit DiagAttSurvival."
             )
-        known = np.asarray(self.shape_)
-        return (Cox() if known.ndim != 2 else Cox().with_shape(torch.as_tensor(known))), 1
+        return with_known_shape(Cox(), self), 1
 
     def _fitted_shapes(self) -> dict[str, tuple[int, ...]]:
-        return {**super()._fitted_shapes(), "shape_": (2, np.shape(self.shape_)[-1])}
+        found = np.shape(self.shape_)
+        return {**super()._fitted_shapes(), "shape_": Cox().fitted_shape(found)}
 
     def _train(self, problem: Samples, seed: int, memo: dict) -> None:
         super()._train(problem, seed, memo)  # type: ignore[safe-super]

@@ -17,7 +17,6 @@ from diagatt.estimators.sources import from_sources
 from diagatt.estimators.stored import by_shard
 from diagatt.parameters import check_share
 from diagatt.solvers.problem import Samples
-from diagatt.stores import RowStore
 
 
 class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
@@ -230,7 +229,8 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
         part = replace(part, log_prior=self._log_prior(rows))
         z = self._linear_predictor(X, covariates, offset, exposure)
         mean = torch.from_numpy(self._means(z)).double()
-        return interval(conformity, level, mean[:, 0], row_spread(module, part), family)
+        spread = row_spread(module, part)
+        return interval(conformity, level, mean[:, 0], spread, family)
 
 
 class DiagAttClassifier(ClassificationOutcomes, _DiagAtt):
@@ -300,10 +300,10 @@ random_state, device, verbose, encoder, missing
         array([0, 1])
         """
         if class_weight is not None:
-            if isinstance(X, RowStore):
+            if y is None:  # as for a store
                 raise ValueError(
-                    "class_weight is for samples in memory: a RowStore contains its own weights; "
-                    "write them into the store."
+                    "class_weight is for samples in memory and needs their y: a RowStore contains "
+                    "its own weights; write them into the store."
                 )
             sample_weight = coerce.class_weights(class_weight, y, sample_weight, len(X))
         known = {"groups": groups, "offset": offset, "exposure": exposure}
@@ -358,7 +358,8 @@ random_state, device, verbose, encoder, missing
 
         One array of classes per sample; of several labels, a list of such arrays. The sets rest on
         probabilities of samples that fits had not seen. The default has such fits; other solvers
-        need `calibrate`.
+        need `calibrate`. Every class is held with that probability, rare ones, too: a set may leave
+        out the most probable class where that class is frequent and usually more probable still.
 
         Parameters
         ----------
@@ -382,5 +383,6 @@ random_state, device, verbose, encoder, missing
         conformity = self._conformity()
         probabilities = self._probabilities(self._linear_predictor(X, covariates, offset))
         cuts = class_thresholds(conformity, level, len(self.classes_))
+        held = probabilities >= cuts
         best = probabilities == probabilities.max(axis=1, keepdims=True)
-        return [self.classes_[line] for line in (probabilities >= cuts) | best]
+        return [self.classes_[line] for line in held | (best & ~held.any(axis=1, keepdims=True))]

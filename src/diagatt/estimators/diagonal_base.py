@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
 from typing import Any, ClassVar, Self
@@ -15,29 +16,22 @@ from diagatt import parameters
 from diagatt.attention.coupling import COUPLINGS
 from diagatt.certainty.rows import LEAST_UNEVENNESS, warn_of_no_row
 from diagatt.encoders.trained import is_trained
-from diagatt.estimators.calibrated import Calibrated
-from diagatt.estimators.fitted_diagonal import check_lengths
+from diagatt.estimators.diagonal_problem import DiagonalProblem
+from diagatt.estimators.format_1 import in_present_format
 from diagatt.estimators.incomplete import MISSING
 from diagatt.estimators.members import StoredMember
 from diagatt.estimators.presets import get_preset
 from diagatt.estimators.routing import TakesCovariates
 from diagatt.estimators.sources import from_sources
-from diagatt.estimators.stored import check_given, counted_samples, is_small
 from diagatt.estimators.trained_encoder import encode_problem, trained_encoder
 from diagatt.families import Family
 from diagatt.parameters import Rule
-from diagatt.persistence import to_json
-from diagatt.ragged import RaggedRows
 from diagatt.scores import SCORE_FORMS, get_score_form
 from diagatt.solvers import (
     SOLVERS,
-    Auto,
     Checkpoint,
     Fitted,
-    Gradient,
-    Likelihood,
     Model,
-    Refined,
     Solver,
     Uniform,
     get_solver,
@@ -45,16 +39,11 @@ from diagatt.solvers import (
 from diagatt.solvers.base import with_errors
 from diagatt.solvers.criteria import unevenness
 from diagatt.solvers.heads import fit_heads, heads_to_try
-from diagatt.solvers.problem import Problem, Samples
+from diagatt.solvers.problem import Problem
 from diagatt.solvers.shape import fit_with_shape, fits_once, with_started_family
-from diagatt.solvers.stored import StoredProblem
-from diagatt.stores import RowStore
-
-# Samples of a store that an encoder is fitted to, if they fit into its memory.
-ENCODED_SAMPLES = 2000
 
 
-class _DiagAtt(TakesCovariates, Calibrated):
+class _DiagAtt(TakesCovariates, DiagonalProblem):
     """Everything that regression and classification share."""
 
     rules: ClassVar[Mapping[str, Rule]] = {
@@ -175,8 +164,9 @@ class _DiagAtt(TakesCovariates, Calibrated):
         return cls(**settings).set_params(**parameters)
 
     @classmethod
+    @abstractmethod
     def _estimator_type_name(cls) -> str:
-        raise NotImplementedError
+        """Return the name by which presets know what is estimated."""
 
     @from_sources
     def fit(
@@ -225,145 +215,13 @@ class _DiagAtt(TakesCovariates, Calibrated):
             known["row_labels"] = row_labels
         return self._fit(X, y, sample_weight, covariates, **known)
 
-    def _problem(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        covariates: Any,
-        groups: Any = None,
-        offset: Any = None,
-        exposure: Any = None,
-        row_labels: Any = None,
-    ) -> Problem:
-        known = {"groups": groups, "offset": offset, "exposure": exposure}
-        if not isinstance(X, RowStore):
-            self._check_row_labels(row_labels)
-            samples = (X, y, sample_weight, covariates)
-            problem = super()._problem(*samples, **known, row_labels=row_labels)
-            return self._with_missing(problem)
-        if self.missing != "refuse":
-            raise ValueError(
-                "missing='marginalize' is for samples in memory: a RowStore holds none with "
-                "missing entries; leave it out."
-            )
-        given = {"sample_weight": sample_weight, "covariates": covariates, "row_labels": row_labels}
-        check_given(X, y=y, **given, **known)
-        encode = self._stored_encoder(X)
-        if is_small(X):
-            whole = X.take(np.arange(len(X)))
-            return super()._problem(whole.X, whole.named_y, whole.weights, whole.named_covariates)
-        self._note_features(X)
-        self._note_names("covariate_names_in_", X.covariate_names)
-        self._check_rows(X)
-        family, n_outputs = self._fitted_family()
-        kind = torch.float32 if X.dtype == np.float32 else torch.float64
-        device = torch.device(self.device)
-        problem = StoredProblem(X, family, encode, n_outputs, kind, device)
-        if self.encoder is not None and not is_trained(self.encoder):
-            problem = self._with_encoder(problem)
-        return counted_samples(problem)
-
-    def _with_missing(self, problem: Samples) -> Samples:
-        """Return the problem with missing entries to be integrated out, if the solver does that."""
-        if problem.missing is None or self._integrates(problem):
-            return problem
-        return replace(problem, missing=None)
-
-    def _integrates(self, problem: Problem) -> bool:
-        """Return whether the solver integrates missing entries of rows out."""
-        if not self._marginalizes or self.encoder is not None or self.n_heads != 1:
-            return False
-        model = Model(1, get_score_form(self.score_form), self.coupling, self.ridge)
-        return get_solver(self.solver).integrates(problem, model)
-
-    def _with_encoder(self, problem: StoredProblem) -> StoredProblem:
-        """Fit the encoder to some samples of a store, and encode all as they are read."""
-        chosen = problem.sample(ENCODED_SAMPLES, np.random.default_rng(0))
-        self._fit_encoder(chosen.values.cpu().numpy())
-        encoder: Any = self.encoder_
-        return encode_problem(problem, encoder)  # type: ignore[return-value]
-
-    def _with_trained_encoder(
-        self, problem: Problem, solver: Solver, model: Model, seed: int
-    ) -> tuple[Problem, Fitted | None]:
-        """Return the problem behind an encoder that is trained with the model, and the model."""
-        if not is_trained(self.encoder):
-            return problem, None
-        if self.warm_start and self.encoder_ is not None:
-            return encode_problem(problem, self.encoder_), None
-        if problem.family.couples_samples:
-            raise ValueError(
-                "an encoder is trained with the model in batches, and the partial likelihood of "
-                "'cox' is one of all samples together: choose another family or encoder."
-            )
-        if self.n_heads != int(np.max(parameters.values_to_try(self.n_heads, (0,)))):
-            raise ValueError("an encoder is trained for one count of heads: set n_heads to it.")
-        some = problem.sample(problem.most_in_memory, np.random.default_rng(seed))
-        given = (some, replace(model, n_heads=self.n_heads), seed, self.verbose)
-        self.encoder_, begun = trained_encoder(self.encoder, solver, *given)
-        self.n_encoded_ = begun.module.n_features
-        return encode_problem(problem, self.encoder_), begun
-
-    def _check_row_labels(self, row_labels: Any) -> None:
-        """Refuse labels where they cannot be used."""
-        if row_labels is None:
-            return
-        if not get_solver(self.solver).takes_row_labels:
-            raise ValueError(
-                "row_labels are for solver='likelihood' and solver='mixture': set one of them."
-            )
-        if self.n_heads != 1:
-            raise ValueError("row_labels are for one head: set n_heads=1.")
-
-    def _stored_encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
-        """Return the function that turns stored responses into numbers."""
-        raise NotImplementedError
-
     @classmethod
     def from_format_1(
         cls, tensors: Mapping[str, np.ndarray], document: Mapping[str, Any]
     ) -> tuple[Mapping[str, np.ndarray], Mapping[str, Any]]:
-        """Return what a file of format 1 holds, whose parameters were flat, in the present format.
-
-        Before W had factors, it was a tensor of its own name.
-        """
-        flat = dict(document["parameters"])
-        form, every = flat["score_form"], flat.pop("checkpoint_every")
-        if flat["checkpoint"] is not None and every != 1:
-            flat["checkpoint"] = Checkpoint(flat["checkpoint"], every)
-        names_kept = cls._get_param_names()
-        gone = {*names_kept, *cls.former_parameters}
-        own = {name: value for name, value in flat.items() if name not in gone}
-        rank = own["rank"] or 2  # None meant two directions to the likelihood solver
-        names = ("covariance", "shrinkage")
-        likelihood = Likelihood(rank=rank, **{name: own.pop(name) for name in names})
-        solvers: dict[str, Solver] = {"likelihood": likelihood, "gradient": Gradient(**own)}
-        if flat["solver"] in solvers:
-            solver: Any = solvers[flat["solver"]]
-        elif repr(likelihood) + repr(solvers["gradient"]) == "Likelihood()Gradient()":
-            solver = "auto"
-        else:
-            solver = Auto([Uniform(), likelihood, Refined(likelihood), solvers["gradient"]])
-        kept = {name: value for name, value in flat.items() if name in names_kept}
-        parameters = {**kept, "solver": to_json("solver", solver)}
-        fitted = {**document["fitted"], "score_form_": form}
-        if fitted["solver_"] == "polish":
-            fitted["solver_"] = Refined.name
-        if "query_key_" in tensors and "query_" not in tensors:
-            fitted["key_"] = None
-            tensors = {{"query_key_": "query_"}.get(name, name): t for name, t in tensors.items()}
-        return tensors, {**document, "parameters": parameters, "fitted": fitted}
-
-    def _check_rows(self, rows: RaggedRows | RowStore) -> None:
-        """Refuse samples with fewer rows than heads that need distinct rows."""
-        most = int(np.max(parameters.values_to_try(self.n_heads, (1,))))
-        check_lengths(rows, self.coupling, most, "lower n_heads, drop short samples, or set ")
-        if get_score_form(self.score_form).has_context and rows.has_row_weights:
-            raise ValueError(
-                "score_form='contextual' compares rows with the plain mean row of their sample and "
-                "takes no weights of rows: set score_form='affine'."
-            )
+        """Return what a file of format 1 holds in the present format."""
+        names = cls._get_param_names()
+        return in_present_format(names, cls.former_parameters, tensors, document)
 
     @torch.random.fork_rng(devices=[])  # seeds are our own; the user's generator stays as it is
     def _fit_problem(self, problem: Problem) -> None:
@@ -401,6 +259,27 @@ class _DiagAtt(TakesCovariates, Calibrated):
         if self._integrates(problem):
             self._keep_row_model(fitted)
         self._keep(fitted, n_heads, criteria, problem)
+
+    def _with_trained_encoder(
+        self, problem: Problem, solver: Solver, model: Model, seed: int
+    ) -> tuple[Problem, Fitted | None]:
+        """Return the problem behind an encoder that is trained with the model, and the model."""
+        if not is_trained(self.encoder):
+            return problem, None
+        if self.warm_start and self.encoder_ is not None:
+            return encode_problem(problem, self.encoder_), None
+        if problem.family.couples_samples:
+            raise ValueError(
+                "an encoder is trained with the model in batches, and the partial likelihood of "
+                "'cox' is one of all samples together: choose another family or encoder."
+            )
+        if self.n_heads != int(np.max(parameters.values_to_try(self.n_heads, (0,)))):
+            raise ValueError("an encoder is trained for one count of heads: set n_heads to it.")
+        some = problem.sample(problem.most_in_memory, np.random.default_rng(seed))
+        given = (some, replace(model, n_heads=self.n_heads), seed, self.verbose)
+        self.encoder_, begun = trained_encoder(self.encoder, solver, *given)
+        self.n_encoded_ = begun.module.n_features
+        return encode_problem(problem, self.encoder_), begun
 
     def _keep(self, fitted: Fitted, n_heads: int, criteria: list[dict], problem: Problem) -> None:
         """Set the fitted attributes; of a blend, coefficients are those of one fit."""

@@ -134,7 +134,7 @@ class FittedDiagonal(TakesIncompleteRows):
             "intercept_": outputs,
             "covariate_coef_": (*outputs, q),
             "value_se_": (*outputs, heads * d + 1 + q),
-            "shape_": self._fitted_family()[0].shape.shape,
+            "shape_": self._fitted_family()[0].fitted_shape(np.shape(self.shape_)),
         }
 
     @property

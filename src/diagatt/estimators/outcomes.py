@@ -145,7 +145,7 @@ class SeveralOutcomes(RowsEstimator):
 
     def _change_units(self, family: Family) -> None:
         """Tell coefficients of outcomes that were fitted with unit variance in their own units."""
-        if not isinstance(family, Outcomes) or family.units is None:
+        if family.units is None:
             return
         units = family.units.numpy()
         self.value_ = self.value_ * units[:, None].astype(self.value_.dtype)  # (M·R, q, d)

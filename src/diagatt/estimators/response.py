@@ -58,11 +58,16 @@ class Classification(Scored, ClassifierMixin, RowsEstimator):
     fitted_rules: ClassVar[attributes.Rules] = {"classes_": attributes.classes()}
     classes_: np.ndarray
 
+    @property
+    def has_ordered_classes(self) -> bool:
+        """Whether the family says that classes are in an order."""
+        return self.family != "auto" and get_family(self.family).orders_classes
+
     def _read_response(self, y: Any, weights: np.ndarray) -> np.ndarray:
         labels, counted = coerce.classes(y, len(weights)), weights > 0
-        if self.family == "ordinal" and labels.dtype.kind not in "iufb":
+        if self.has_ordered_classes and labels.dtype.kind not in "iufb":
             raise ValueError(
-                f"family 'ordinal' needs ordered classes, but y holds words such as "
+                f"family {self.family!r} needs ordered classes, but y holds words such as "
                 f"{str(labels[0])!r}: encode them as numbers in their order, 0 for the lowest."
             )
         self._set_classes(np.unique(labels[counted]))
@@ -81,10 +86,7 @@ class Classification(Scored, ClassifierMixin, RowsEstimator):
         n_classes, name = len(self.classes_), self.family
         if name == "auto":
             name = "bernoulli" if n_classes == 2 else "multinomial"
-        family = get_family(name)
-        if family.name == "ordinal":
-            family = family.with_shape(torch.ones(n_classes - 2, dtype=torch.float64))
-        family = with_known_shape(family, self)
+        family = with_known_shape(get_family(name).of_classes(n_classes), self)
         if not family.classifies:
             raise ValueError(
                 f"family {name!r} is for numbers: use the regressor of this method, or a family "
@@ -117,7 +119,7 @@ class Classification(Scored, ClassifierMixin, RowsEstimator):
         return np.concatenate([1 - mean, mean], axis=1) if mean.shape[1] == 1 else mean
 
     def _labels(self, z: np.ndarray) -> np.ndarray:
-        if self.family == "ordinal":
+        if self.has_ordered_classes:
             return self.classes_[self._probabilities(z).argmax(axis=1)]
         return self.classes_[(z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)]
 
@@ -125,6 +127,6 @@ class Classification(Scored, ClassifierMixin, RowsEstimator):
 def with_known_shape(family: Family, model: Any) -> Family:
     """Return the family with the fitted shape, where the model has one that fits."""
     known = getattr(model, "shape_", None)
-    if known is None or np.shape(known) != tuple(family.shape.shape):
+    if known is None or np.shape(known) != family.fitted_shape(np.shape(known)):
         return family
     return family.with_shape(torch.as_tensor(known))

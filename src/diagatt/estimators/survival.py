@@ -17,7 +17,7 @@ from diagatt.estimators.response import with_known_shape
 from diagatt.estimators.sources import from_sources
 from diagatt.estimators.stored import by_shard
 from diagatt.estimators.times import ReadsTimes, step_functions
-from diagatt.families import Cox, Family, Times, get_family
+from diagatt.families import Family, Times, get_family
 from diagatt.families.cox import risk_of
 from diagatt.families.risk_sets import TIES
 from diagatt.lifetimes import read_times
@@ -127,16 +127,7 @@ random_state, device, verbose, encoder, missing
                 f"family {self.family!r} is not one of times to an event: choose 'cox', 'weibull', "
                 "'lognormal' or 'loglogistic'."
             )
-        if not isinstance(family, Cox):
-            return with_known_shape(family, self), 1
-        family, known = Cox(self.ties), np.asarray(self.shape_)
-        return (family if known.ndim != 2 else family.with_shape(torch.as_tensor(known))), 1
-
-    def _fitted_shapes(self) -> dict[str, tuple[int, ...]]:
-        expected = super()._fitted_shapes()
-        if isinstance(self._fitted_family()[0], Cox):
-            expected["shape_"] = (2, np.shape(self.shape_)[-1])
-        return expected
+        return with_known_shape(family.with_ties(self.ties), self), 1
 
     def _stored_encoder(self, store: RowStore) -> Callable[[np.ndarray], np.ndarray]:
         if not store.has_times:

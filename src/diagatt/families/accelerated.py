@@ -125,6 +125,11 @@ class Weibull(Accelerated):
 
     name = "weibull"
 
+    @property
+    def log_hazard_per_unit(self):
+        """−1/σ: a longer time is a smaller hazard."""
+        return -1 / float(self.shape[0])
+
     def log_tail(self, u):  # noqa: D102
         hazard = torch.exp(u.clamp(max=LARGEST))
         return -hazard, -hazard, -hazard

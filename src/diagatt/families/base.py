@@ -37,6 +37,8 @@ class Family(ABC):
     classifies: ClassVar[bool] = False
     #: Whether there is a linear predictor for every class.
     has_several_outputs: ClassVar[bool] = False
+    #: Whether classes are in an order, so that they must be numbers.
+    orders_classes: ClassVar[bool] = False
     #: Whether the mean of a response is a line of probabilities, one per class.
     predicts_classes: ClassVar[bool] = False
     #: Valid responses, in words.
@@ -67,6 +69,8 @@ class Family(ABC):
     estimates_shape: ClassVar[bool] = False
     #: Parameters beside the predictor, (s,), positive; empty for most families.
     shape: Tensor = torch.empty(0, dtype=torch.float64)
+    #: What outcomes were divided by before the fit, (q,), or None.
+    units: Tensor | None = None
 
     def __init_subclass__(cls) -> None:
         """Register the family by its name."""
@@ -97,6 +101,14 @@ class Family(ABC):
         """Return the count of linear predictors, K; classes matter to classifying families."""
         return 1
 
+    def by_outcome(self, y: Tensor, mean: Tensor) -> list[tuple[Family, Tensor, Tensor]]:
+        """Return the family, the responses and the means, (n, K), of every outcome."""
+        return [(self, y, mean)]
+
+    def of_classes(self, n_classes: int) -> Family:
+        """Return the family of so many classes, where its shape depends on them."""
+        return self
+
     @property
     def label(self) -> str:
         """Name by which `get_family` finds the family again, with its number if it has one."""
@@ -114,6 +126,10 @@ class Family(ABC):
         other = copy(self)
         other.shape = shape
         return other
+
+    def fitted_shape(self, found: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the dimensions of a fitted `shape`; data decide some of those of `found`."""
+        return tuple(self.shape.shape)
 
     def started(self, y: Tensor, weights: Tensor) -> Family:
         """Return the family with a shape to start from, given all responses."""
@@ -149,8 +165,8 @@ class Family(ABC):
         return [self]
 
     def couple(self, y: Tensor, weights: Tensor) -> RiskSets:
-        """Return the objective of all samples together, for families that have one."""
-        raise NotImplementedError
+        """Return the objective of all samples together, which most families lack."""
+        raise NotImplementedError(f"the {self.name} family has a loss of single samples.")
 
     # ------------------------------------------------------------------ numbers about responses
 

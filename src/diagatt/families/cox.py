@@ -32,6 +32,18 @@ class Cox(Times):
             raise ValueError(f"ties must be one of {list(TIES)}, got {ties!r}.")
         self.ties = ties
 
+    def with_ties(self, ties):  # noqa: D102
+        return Cox(ties)
+
+    def fitted_shape(self, found):
+        """Return (2, m), with m different event times."""
+        return (2, found[-1] if found else 0)
+
+    @property
+    def log_hazard_per_unit(self):
+        """One."""
+        return 1.0
+
     def inverse_link(self, z):
         """Return hazard ratios."""
         return torch.exp(z)

@@ -21,11 +21,16 @@ class Ordinal(Family):
 
     name = "ordinal"
     classifies = True
+    orders_classes = True
     predicts_classes = True
     needs_mixture = True  # a row between a low and a high one is of a class in the middle
     response_range = "0, 1, …, n_classes − 1"
     estimates_shape = True
     curvature_bound = 0.5  # f(a) + f(b) with f = σ(1 − σ) ≤ 1/4
+
+    def of_classes(self, n_classes):
+        """Return the family with n_classes − 2 gaps between thresholds."""
+        return self.with_shape(torch.ones(n_classes - 2, dtype=torch.float64))
 
     def thresholds(self, like: Tensor) -> Tensor:
         """Return θ_0, …, θ_{K−2}, (K − 1,)."""

@@ -76,6 +76,10 @@ class Outcomes(Family):
         """Return a function of the columns of tensors, outcome by outcome."""
         return [function(*(t[:, k] for t in tensors)) for k in range(self.n_outcomes)]
 
+    def by_outcome(self, y, mean):  # noqa: D102
+        places = range(self.n_outcomes)
+        return [(self.each, y[:, k], mean[:, k : k + 1]) for k in places]
+
     def inverse_link(self, z):  # noqa: D102
         return self.each.inverse_link(z)  # entry by entry
 

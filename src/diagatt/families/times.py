@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 import torch
 from torch import Tensor
 
@@ -18,6 +20,15 @@ class Times(Family):
     response_width = 3
     estimates_shape = True
 
+    @property
+    def log_hazard_per_unit(self) -> float | None:
+        """What one unit of z adds to the log hazard at all times; None if hazards cross."""
+        return None
+
+    def with_ties(self, ties: str) -> Times:
+        """Return the family with this way to count events at one time, where it counts any."""
+        return self
+
     @staticmethod
     def is_event(y: Tensor) -> Tensor:
         """Return which times are exact, (n,) bool."""
@@ -32,6 +43,6 @@ class Times(Family):
         finite = torch.isfinite(entry) & torch.isfinite(lower) & ~torch.isnan(upper)
         return finite & (entry >= 0) & (lower >= entry) & (upper >= lower) & (upper > entry)
 
+    @abstractmethod
     def log_survival(self, times: Tensor, z: Tensor) -> Tensor:
         """Return log P(T > t) for times and predictors of shapes that broadcast."""
-        raise NotImplementedError

@@ -113,16 +113,22 @@ class Kind:
         return self.opens(path)
 
     def open(self, path: Path, columns: Columns, memory: float) -> Inputs:
-        """Read a path that `reads` accepts; `memory` limits MiB of rows where that is possible."""
-        raise NotImplementedError
+        """Read a path that `reads` accepts; `memory` limits MiB of rows where that is possible.
+
+        A kind that is one column of a table has no paths of its own: it defines `samples` instead.
+        """
+        raise NotImplementedError(f"the kind {self.name} reads columns of tables, not paths.")
 
     def guess(self, table: Table) -> dict[str, str]:
         """Return the option and column to take if a table comes without any; empty if unclear."""
         return {}
 
     def samples(self, table: Table, column: str) -> tuple[Any, Sequence[Any]]:
-        """Return the samples that a column holds, one per line, and their names."""
-        raise NotImplementedError
+        """Return the samples that a column holds, one per line, and their names.
+
+        A kind that lies in files of its own has no column: it defines `open` instead.
+        """
+        raise NotImplementedError(f"the kind {self.name} reads paths, not columns of tables.")
 
     def read(self, table: Table, columns: Columns) -> Inputs:
         """Read the samples of a table."""

@@ -29,7 +29,7 @@ def inner_has(name: str) -> Any:
 
 
 class AskedForCertainty:
-    """What `diagatt.estimators.calibrated` offers, of inputs in the place of rows.
+    """What `diagatt.estimators.certain_rows` offers, of inputs in the place of rows.
 
     Rows are numbered as in `rows(inputs)`; a fit must have been made.
     """

@@ -113,7 +113,8 @@ def hazard_ratios(
     from diagatt.attention.rowterms import row_terms
 
     family = model._fitted_family()[0]
-    if family.name not in ("cox", "weibull"):
+    per_unit = family.log_hazard_per_unit
+    if per_unit is None:
         raise ValueError(
             f"the {family.name} family has no proportional hazards: fit family='cox' or 'weibull'."
         )
@@ -123,9 +124,7 @@ def hazard_ratios(
         terms = row_terms(module, values, offsets, none)
     kappa = terms.weights()[:, head].numpy()
     effect = terms.effects[:, head, 0].numpy()
-    log_ratio = effect - kappa @ effect
-    if family.name == "weibull":
-        log_ratio = -log_ratio / float(family.shape[0])
+    log_ratio = per_unit * (effect - kappa @ effect)
     drawn = np.argsort(-kappa, kind="stable")[:most]
     drawn = drawn[np.argsort(log_ratio[drawn], kind="stable")]
     ax = axes_or_new(ax, (5.5, 0.8 + 0.25 * len(drawn)))

@@ -88,8 +88,9 @@ def render_page(
     title = title or "Which rows decided?"
     names = _feature_names(model, feature_names)
     values = RaggedRows.coerce(X).values
-    top = DRAWINGS[samples.kind].top(samples, values, names)
-    standout = standing_out(samples, values, names) if samples.kind == "rows" else None
+    drawing = DRAWINGS[samples.kind]
+    top = drawing.top(samples, values, names)
+    standout = standing_out(samples, values, names) if drawing.names_features else None
     style = _asset("page.css")
     script = "".join(_asset(name) for name in _SCRIPTS)
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)

@@ -139,11 +139,13 @@ class Drawing:
 
     top: Callable[..., list[dict[str, Any]]]
     row_bytes: int
+    #: Whether a row is known by nothing but its features.
+    names_features: bool = False
 
 
 #: By what a row is: a span of a text, a patch of an image, or nothing but its features.
 DRAWINGS = {
     "text": Drawing(top_words, 8),
     "image": Drawing(top_patches, 10),
-    "rows": Drawing(top_features, 2),
+    "rows": Drawing(top_features, 2, names_features=True),
 }

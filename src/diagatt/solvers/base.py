@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -11,7 +12,7 @@ from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from diagatt.attention.blend import Blend
-from diagatt.attention.coupling import least_rows
+from diagatt.attention.coupling import is_distinct, least_rows
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.families import Family
 from diagatt.missing import filled_in
@@ -55,7 +56,7 @@ class Model:
     @property
     def is_distinct(self) -> bool:
         """Whether the heads choose different rows."""
-        return self.coupling == "distinct"
+        return is_distinct(self.coupling)
 
     @property
     def is_plain(self) -> bool:
@@ -168,7 +169,7 @@ class Fitted:
         return replace(samples, values=values, log_prior=prior.to(samples.dtype), missing=None)
 
 
-class Solver(BaseEstimator):
+class Solver(BaseEstimator, ABC):
     """A way to fit diagonalized attention; it owns its parameters and never sees an estimator.
 
     A subclass that has a `name` registers itself under it, so that the name serves as a shorthand.
@@ -219,6 +220,7 @@ class Solver(BaseEstimator):
         """Say why this solver cannot serve, before any work; None if it can."""
         return None
 
+    @abstractmethod
     def fit(
         self,
         problem: Problem,
@@ -244,7 +246,6 @@ class Solver(BaseEstimator):
         verbose : bool
             Show progress bars.
         """
-        raise NotImplementedError
 
     def errors(self, fitted: Fitted, samples: Samples, model: Model) -> Errors:
         """Return the covariance of values, intercept and covariate effects, or why there is none.

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from diagatt.coerce import offsets_from
 from diagatt.lifetimes import are_times
 from diagatt.ragged import RaggedRows
 from diagatt.stores import build
 from diagatt.stores.manifest import Manifest, read_manifest
+from diagatt.stores.part import StoredPart
+from diagatt.stores.read_ahead import read_ahead
 from diagatt.stores.responses import as_given
 from diagatt.stores.shard import (
     COVARIATES,
@@ -33,64 +31,8 @@ from diagatt.stores.shard import (
     StoreError,
 )
 
-T = TypeVar("T")
 if TYPE_CHECKING:  # mypy cannot infer what a generic function returns as a class method
     Builder = classmethod[Any, ..., "RowStore"]
-
-
-@dataclass(frozen=True, eq=False)
-class StoredPart:
-    """The samples of one shard, on the mapped file, or copies of samples of several shards.
-
-    Attributes
-    ----------
-    shard : int
-        Index of the shard, -1 for copied samples.
-    start : int
-        Index of its first sample in the store.
-    X : RaggedRows
-    y : array of shape (n,), or None
-        Of several outcomes (n, q); of times to an event a structured array.
-    weights : array of shape (n,), or None
-    covariates : array of shape (n, q), or None
-    columns : mapping
-        Payload by name.
-    covariate_names, response_names : tuple of str, or None
-    """
-
-    shard: int
-    start: int
-    X: RaggedRows
-    y: np.ndarray | None
-    weights: np.ndarray | None
-    covariates: np.ndarray | None
-    columns: Mapping[str, Any] = field(repr=False)
-    covariate_names: tuple[str, ...] | None = None
-    response_names: tuple[str, ...] | None = None
-
-    @property
-    def named_y(self) -> Any:
-        """Responses; several outcomes as a table with their names."""
-        if self.y is None or self.y.ndim == 1 or self.response_names is None:
-            return self.y
-        return pa.table(dict(zip(self.response_names, self.y.T, strict=True)))
-
-    @property
-    def named_covariates(self) -> Any:
-        """Covariates as a table with names if the store has any; else as they are."""
-        if self.covariates is None or self.covariate_names is None:
-            return self.covariates
-        return pa.table(dict(zip(self.covariate_names, self.covariates.T, strict=True)))
-
-    def __len__(self) -> int:
-        return len(self.X)
-
-    def payload(self, name: str) -> list:
-        """Return what was kept with the samples under this name."""
-        if name not in self.columns:
-            raise KeyError(f"no payload {name!r} in this store; it has {list(self.columns)}.")
-        column = self.columns[name]
-        return column.to_pylist() if hasattr(column, "to_pylist") else list(column)
 
 
 class RowStore:
@@ -268,7 +210,7 @@ class RowStore:
         if ahead < 0 or (ahead > 1 and needed > self.memory):
             what = f"it needs {needed:.0f} MiB of {self.memory:g}"
             raise StoreError(f"ahead={ahead} is negative or too large: {what}.")
-        return _read_ahead(self._loaded, chosen, ahead)
+        return read_ahead(self._loaded, chosen, ahead)
 
     def verify(self) -> None:
         """Compare every byte of every shard with its checksum, even if it was verified before."""
@@ -374,7 +316,7 @@ class RowStore:
                 row_ids[whither] = part.X.row_ids[rows]
             if weight is not None and part.X.row_weight is not None:
                 weight[whither] = part.X.row_weight[rows]
-            for name, column in _columns(part).items():
+            for name, column in part.arrays().items():
                 pieces.setdefault(name, []).append(column[local[own]])
         order = np.argsort(np.concatenate(list(places.values())))  # from by shard to as asked
         columns = {name: np.concatenate(found)[order] for name, found in pieces.items()}
@@ -437,25 +379,6 @@ def _reopened(path: str, memory: float, files: list[str], digest: str) -> RowSto
     return store
 
 
-def _read_ahead(load: Callable[[int], T], order: Sequence[int], ahead: int) -> Iterator[T]:
-    """Yield ``load(k)`` for k in order, while a thread loads the next `ahead` of them.
-
-    Nothing that was yielded is kept. An error of the thread is raised here. Closing the generator
-    ends the thread.
-    """
-    pool = ThreadPoolExecutor(1, thread_name_prefix="diagatt-read-ahead")
-    waiting: deque[Future[T]] = deque()
-    try:
-        for k in order:
-            waiting.append(pool.submit(load, k))
-            if len(waiting) > ahead:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
 def _sample_indices(key: Any, count: int) -> np.ndarray:
     """Return the sample indices of a slice, an index array or a mask."""
     if not isinstance(key, slice):
@@ -475,10 +398,3 @@ def _row_indices(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Return the packed positions of the rows of samples that begin at `starts`."""
     ends = np.cumsum(lengths)
     return np.repeat(starts - (ends - lengths), lengths) + np.arange(ends[-1])
-
-
-def _columns(part: StoredPart) -> dict[str, np.ndarray]:
-    columns = {RESPONSE: part.y, WEIGHT: part.weights, COVARIATES: part.covariates}
-    columns[SAMPLE_IDS] = part.X.sample_ids
-    columns |= {name: np.array(part.payload(name), dtype=object) for name in part.columns}
-    return {name: column for name, column in columns.items() if column is not None}

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from diagatt.estimators import PooledClassifier, PooledRegressor, PooledSurvival
+from diagatt.families import FAMILIES
 from diagatt.ragged import RaggedRows
 
 __all__ = ["BASELINES", "Part", "Task", "bag_statistics", "baselines_of"]
@@ -30,6 +31,11 @@ class Task:
     has_times: bool = False  # whether responses are times to an event, and predictions are risks
     enter_late: bool = False  # whether samples are observed from a time on
     outcomes: tuple[str, ...] = ()  # names of several outcomes; of labels, classes are 0 and 1
+
+    @property
+    def orders_classes(self) -> bool:
+        """Whether classes are in an order."""
+        return self.family in FAMILIES and FAMILIES[self.family].orders_classes
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -73,7 +73,7 @@ class Validation:
             elif self.task.classes is None:
                 values = number_scores(y, prediction, self.task.family)
             else:
-                values = class_scores(y, prediction, self.task.family == "ordinal")
+                values = class_scores(y, prediction, self.task.orders_classes)
             for name, value in values.items():
                 if not np.isnan(value):  # a fold without events has no concordance
                     found.setdefault(name, {})[k] = value

@@ -35,7 +35,7 @@ from diagatt.solvers.problem import Problem, Samples
 logger = logging.getLogger(__name__)
 
 # Standard errors behind the best that a contestant may be after one fold and after two; a solver
-# that fits on its own costs more and must be nearer.
+# that fits on its own costs more and must be nearer, unless samples are few.
 AFTER_ONE, AFTER_TWO, AFTER_ONE_ALONE = 3.0, 2.0, 1.0
 # How many go on at most, by either score, after one fold and after two: where all do well, a few
 # stand for all.
@@ -150,6 +150,11 @@ class Contest:
         self.preparation = Preparation(self.samples, self.dtype)
 
     @property
+    def _is_small(self) -> bool:
+        """Whether a solver that fits on its own costs little: then fits compute in float64."""
+        return self.dtype == torch.float64
+
+    @property
     def n_folds(self) -> int:
         """Count of folds."""
         return int(self.folds.max()) + 1
@@ -254,7 +259,7 @@ class Contest:
                 for place, entry in enumerate(group[: MOST_AFTER_TWO if stage else MOST_AFTER_ONE]):
                     gap, error = self.gap(best, entry, seen, score)
                     limit = AFTER_TWO if stage else AFTER_ONE
-                    if not entry.contestant.is_batched and not stage:
+                    if not (entry.contestant.is_batched or stage or self._is_small):
                         limit = AFTER_ONE_ALONE
                     if place == 0 or gap <= limit * error:
                         kept.add(id(entry))
