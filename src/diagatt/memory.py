@@ -14,8 +14,8 @@ def give_back() -> None:
     """Return freed memory to the system, that of pyarrow's pool and that of the C library.
 
     Allocators keep what is freed, in case it is needed again. After millions of names have been
-    read, or a contest has been held, that is hundreds of MiB. It takes a few milliseconds; where
-    the C library has no such call (it is glibc's), its memory stays where it is.
+    read, that is hundreds of MiB. It takes a few milliseconds; where the C library has no such call
+    (it is glibc's), its memory stays where it is.
     """
     pa.default_memory_pool().release_unused()
     if sys.platform.startswith("linux"):

@@ -125,6 +125,7 @@ _MIXTURE: _Grid = {
     "coarse": [(10, 0.5, 1), (LINEAR, 5, 1)],
 }
 _UNIFORM: dict[str, tuple[float, ...]] = {"affine": (0.1, 1, 10, 100, 1000), "bent": (1, 10, 100)}
+# Penalty of the values where a feature says which row it is: nothing else is fitted.
 _EXTREME = 3.0
 SHAPES = {"common": "affine", "unit": "affine", "ranks": "bent", "squares": "bent"}
 # Features of whole samples that the fits without attention try beside the mean row.
