@@ -26,6 +26,7 @@ from diagatt.solvers.likelihood.em import (
 )
 from diagatt.solvers.likelihood.errors import latent_errors
 from diagatt.solvers.likelihood.expectation import Expectation
+from diagatt.solvers.likelihood.prevalence import NONE_TOLERANCE, inside, unless_all_have_one
 from diagatt.solvers.likelihood.starts import best_start, trial_size
 from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.sandwich import Errors
@@ -51,11 +52,13 @@ class Likelihood(Solver):
     max_iterations : int
         Largest count of EM iterations on all samples.
     tolerance : float
-        Stop when the log-likelihood gains less than this per sample.
+        Stop when the log-likelihood gains less than this per sample; with ``none=True``, less than
+        a hundredth of it, because the share π converges slowly.
     none : bool
         Whether samples may have no row of interest; the share π of those that have one is
-        estimated, and the responses of the others have a mean of their own. This is for one head
-        whose scores do not depend on the context.
+        estimated, and the responses of the others have a mean of their own. π is 1 if that costs
+        less than 1 of the log-likelihood. This is for one head whose scores do not depend on the
+        context.
     readout : {"auto", "pooled", "mixture"}
         Predict from the pooled row, as the paper does, or by the mean over rows of what each
         predicts, Σ_j κ_j g⁻¹(⟨v, x_j⟩ + b), which is what the model of latent rows says of a new
@@ -150,8 +153,9 @@ class Likelihood(Solver):
         here = problem.in_memory
         if here is not None and here.missing is not None and not self.integrates(problem, model):
             problem = replace(here, missing=None)
+        tolerance = self.tolerance * (NONE_TOLERANCE if self.none else 1.0)
         settings = EMSettings(
-            *(self.covariance, self.rank, self.shrinkage, model.ridge, self.tolerance, verbose),
+            *(self.covariance, self.rank, self.shrinkage, model.ridge, tolerance, verbose),
             none=self.none,
         )
         form, file, report = model.score_form, None, list[dict]()
@@ -159,6 +163,7 @@ class Likelihood(Solver):
         latent = state if isinstance(state, LatentRows) else None  # other solvers have other states
         if latent is not None and (latent.response.none is not None) != self.none:
             latent = None
+        latent = None if latent is None else inside(latent)
         if checkpoint is not None:
             run = asdict(replace(settings, verbose=False))
             if not self.none:
@@ -167,17 +172,22 @@ class Likelihood(Solver):
             file = RunState(checkpoint, problem, *parts)
             written = EMState.read(file, problem.device)
             latent = latent if written is None else written.model
+            report = file.notes.get("starts", report)
         if latent is None:
             generator = np.random.default_rng(seed)
             trial = problem.sample(trial_size(problem.n_features), generator)
             trial = replace(trial, missing=None)  # imputed entries are good enough to start from
             setting = (form, model.is_distinct, settings, model.n_heads, generator)
             latent, report = best_start(trial, *setting)
+            if file is not None:
+                file.notes["starts"] = report
         tensors = latent.tensors()
         same = agreed(list(tensors.values()), problem)
         latent = LatentRows.of(dict(zip(tensors, same, strict=True)))
         em = EM(Expectation(problem, form, model.is_distinct), settings)
         fit = em.run(latent, self.max_iterations, file=file)
+        if self.none:
+            fit = unless_all_have_one(em, fit, self.max_iterations)
         return Fitted(
             _module(fit.model, problem, model, self._readout(problem)),
             self,

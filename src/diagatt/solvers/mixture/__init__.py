@@ -18,7 +18,6 @@ from diagatt.solvers.base import (
     Solver,
     agreed,
     copy_parameters,
-    prevalence,
     refuse_none,
 )
 from diagatt.solvers.checkpoint import Checkpoint
@@ -31,6 +30,7 @@ from diagatt.solvers.mixture.objective import (
     null_dispersion,
     residual_dispersion,
 )
+from diagatt.solvers.mixture.prevalence import MOST_SAMPLES, free_prevalence
 from diagatt.solvers.mixture.starts import best_start, trial_size
 from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.sandwich import Errors, Objective, sandwich_errors
@@ -173,7 +173,7 @@ class Mixture(Solver):
                 attention.query_key.set_matrix(torch.zeros_like(attention.query_key.matrix()))
             start_at_pooled(module.attention, problem, model.ridge, model.n_heads)
             module.set_phi(residual_dispersion(module, problem))
-            return self._fitted(module, problem, [])
+            return self._fitted(module, [])
         if start is not None:
             copy_parameters(start.module, module.attention)
             if start.dispersion is not None:
@@ -191,7 +191,11 @@ class Mixture(Solver):
         further = train_module(module, problem, how, seed, checkpoint, described)
         steps = [line["loss"] for line in history + further]
         lines = [entry(k, loss) for k, loss in enumerate(steps, 1)]
-        return self._fitted(module, problem, lines, report)
+        share = None
+        if self.none:
+            some = problem.sample(MOST_SAMPLES, np.random.default_rng(seed))
+            share = free_prevalence(module, some, how)
+        return self._fitted(module, lines, report, share)
 
     def joint(self, problem: Problem, model: Model, seed: int) -> Joint:
         """Return an attention with its dispersion to train with an encoder, at its start."""
@@ -213,12 +217,11 @@ class Mixture(Solver):
     def _fitted(
         self,
         module: MixtureModule,
-        problem: Problem,
         history: list[dict[str, float]],
         report: list[dict[str, Any]] | None = None,
+        share: float | None = None,
     ) -> Fitted:
         phi = None if module.log_excess is None else float(module.phi.detach())
-        share = prevalence(module.attention, problem)
         beside: dict[str, Any] = {"dispersion": phi, "prevalence": share, "report": report or []}
         return Fitted(module.attention, self, [history], **beside)
 
