@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from diagatt import DiagAttRegressor, GatedAttentionRegressor, PooledRegressor, simulate
+from diagatt import DiagAttRegressor, GatedAttentionRegressor, PooledRegressor, modelfile, simulate
 from diagatt.commands.cli import app
 from diagatt.stores import RowStore
 
@@ -141,6 +141,24 @@ def test_a_file_that_the_fit_never_wrote_is_not_removed(folder, tmp_path):
     arguments = ("fit", folder / "small", "--solver", "gradient", "--checkpoint", state)
     succeed(*arguments, "-o", tmp_path / "m")
     assert state.read_bytes() == b"years of work"
+
+
+def test_a_fit_that_ended_before_its_model_was_saved_is_finished(folder, tmp_path, monkeypatch):
+    """The second run goes on from the last state, reports the same, and leaves nothing behind."""
+    fit = ("fit", folder / "store", "--solver", "likelihood", "-o")
+    succeed(*fit, tmp_path / "undisturbed")
+    with monkeypatch.context() as patch:
+        patch.setattr("diagatt.kinds.files.save_model", lambda *_: 1 / 0)
+        run(*fit, tmp_path / "m")
+    assert [path.name for path in tmp_path.glob("m*")] == ["m.checkpoint"]
+    succeed(*fit, tmp_path / "m")
+    assert [path.name for path in tmp_path.glob("m*")] == ["m"]
+    (arrays, document), (other_arrays, other_document) = (
+        modelfile.parse((tmp_path / name).read_bytes(), name) for name in ("m", "undisturbed")
+    )
+    assert document == other_document
+    assert arrays.keys() == other_arrays.keys()
+    assert all(np.array_equal(arrays[name], other_arrays[name]) for name in arrays)
 
 
 def test_the_default_checkpoint_is_gone_when_the_model_is_there(folder):

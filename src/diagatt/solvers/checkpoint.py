@@ -63,6 +63,11 @@ class RunState:
     problem : Problem
     *settings
         Whatever else the result depends on, as JSON can hold it.
+
+    Attributes
+    ----------
+    notes : dict
+        What the run reports of its beginning, which is not repeated; kept with every state.
     """
 
     def __init__(self, checkpoint: Checkpoint, problem: Problem, *settings: Any) -> None:
@@ -72,6 +77,7 @@ class RunState:
         digest = hashlib.sha256(content.encode())
         digest.update(problem.digest())
         self.fingerprint = digest.hexdigest()
+        self.notes: dict[str, Any] = {}
 
     def is_due(self, passes: int, last: bool = False) -> bool:
         """Return whether the state is to be written after this pass."""
@@ -81,11 +87,14 @@ class RunState:
         """Write the state, whole or not at all."""
         if self.group.rank == 0:
             arrays = {k: v.detach().cpu().numpy() for k, v in tensors.items()}
-            header = {"kind": "checkpoint", "of": self.fingerprint, **document}
-            modelfile.write(self.path, arrays, header)
+            header = {"kind": "checkpoint", "of": self.fingerprint, "notes": self.notes}
+            modelfile.write(self.path, arrays, header | document)
 
     def read(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Return what was written last, if anything; refuse the file of another run."""
+        """Return what was written last, if anything; refuse the file of another run.
+
+        A run that goes on takes the file over: its time of writing becomes now.
+        """
         here = self.group.rank == 0 and self.path.exists()
         content = self.group.share(self.path.read_bytes() if here else None)
         if content is None:
@@ -96,6 +105,9 @@ class RunState:
                 f"{self.path} is the checkpoint of other data or other settings: "
                 "delete it, or name another file."
             )
+        if here:
+            os.utime(self.path)
+        self.notes = document.get("notes", {})
         return {k: torch.from_numpy(v.copy()) for k, v in arrays.items()}, document
 
 
