@@ -7,6 +7,7 @@ import pytest
 
 from diagatt import DiagAttClassifier, DiagAttRegressor, NotAPosteriorWarning, RaggedRows, simulate
 from diagatt.solvers import Likelihood
+from diagatt.stores import RowStore
 from tests.solvers.test_existence import shifted
 
 pytestmark = pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning")
@@ -198,3 +199,36 @@ def test_frequent_classes_are_not_held_more_often_than_rare_ones():
         held = np.mean([label in s for s, own in zip(sets, y[600:], strict=True) if own == label])
         error = np.sqrt(0.09 / (y[:600] == label).sum() + 0.09 / (y[600:] == label).sum())
         assert abs(held - 0.9) < 4 * error
+
+
+def test_class_sets_cover_the_most_ambiguous_third_and_older_files_still_load(tmp_path):
+    """A file without ambiguity has the sets of today's thresholds by class."""
+    X, y = shifted("bernoulli", n=400, effect=3.0)
+    new, truth = shifted("bernoulli", n=2000, seed=1, effect=3.0)
+    model = DiagAttClassifier(solver=Likelihood(), random_state=0).fit(X, y).calibrate(X, y)
+    entropy = model.certainty(new).entropy[:, 0]
+    unsure = entropy > np.quantile(entropy, 2 / 3)
+
+    def covered(sets):
+        return np.mean([truth[i] in sets[i] for i in np.flatnonzero(unsure)])
+
+    sets = model.predict_set(new, level=0.9)
+    se = np.sqrt(0.09 * (3 / 400 + 3 / 2000))
+    assert covered(sets) > 0.9 - 3 * se
+    path = tmp_path / "m.safetensors"
+    model.save(path)
+    again = DiagAttClassifier.load(path)
+    assert all(map(np.array_equal, sets, again.predict_set(new, level=0.9)))
+    store = RowStore.from_rows(tmp_path / "store", new, truth)
+    assert all(map(np.array_equal, sets, model.predict_set(store, level=0.9)))
+    tensors, document = model.to_document()
+    del tensors["conformal_ambiguity_"]
+    document["fitted"].pop("conformal_ambiguity_", None)
+    older = DiagAttClassifier.from_document(tensors, document)
+    p = older.predict_proba(new)
+    for k in (0, 1):
+        own = np.sort(model.conformal_scores_[model.conformal_classes_ == k])
+        cut = own[int(np.floor((len(own) + 1) * 0.1)) - 1]
+        holds = np.array([k in labels for labels in older.predict_set(new, level=0.9)])
+        assert holds[p[:, k] >= cut].all()
+        assert (p[holds, k] >= np.minimum(cut, 0.5)).all()  # or it is the most probable one

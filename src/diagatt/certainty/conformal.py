@@ -9,7 +9,8 @@ whose rows disagree get wider intervals. The interval of a new sample has the ha
 covers the asked share of the scores of held-out samples that are about as ambiguous: the least,
 the middle or the most ambiguous third, by the entropy of attention. So intervals cover within each
 third, also where the model of the spread is wrong. Class sets hold every class that is at least as
-probable as the asked share of held-out samples of that class found it.
+probable as the asked share of held-out samples of that class and third found it; where a class has
+few samples in a third, its samples in the other thirds count in part.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from torch import Tensor
 
 from diagatt.attention.blend import LEAST_PROBABILITY, Blend
 from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.attention.mixture import Assignments
 from diagatt.attention.rowterms import row_terms
 from diagatt.families import Family
 from diagatt.segments import segment_sum
@@ -35,6 +37,10 @@ from diagatt.solvers.problem import Samples
 LEAST_SHARE = 0.1
 # Thirds of held-out samples have scores of their own if they are at least so many.
 LEAST_OF_THIRD = 50
+# A class has scores of its own in a third if they are at least so many; fewer are filled up by its
+# scores in the other thirds. Simulated classes of 20 to 1000 samples are covered best with 20 of
+# them at level .9, where the threshold is the second smallest score.
+LEAST_OF_CLASS = 20
 # |z| beyond which means are at the end of their range.
 FAR = 300.0
 
@@ -55,7 +61,7 @@ class Conformity:
     log_score : float
         Mean log density of held-out responses around their predicted means.
     ambiguity : array of shape (n,), optional
-        Entropy of the attention in nats, where there are normalized residuals.
+        Entropy of the attention in nats, where there are scores.
     dispersions : array of shape (q,), optional
         φ of several outcomes, whose `scores` and `classes` have shape (n, q).
     """
@@ -92,7 +98,9 @@ def conformity_of(unseen: OutOfFold) -> Conformity:
     has_intervals = family.response_width == family.n_outcomes and family.predicts_mixtures
     for place, part, predictor in unseen.parts():
         mean[place.cpu()] = family.inverse_link(predictors(predictor, part).double()).cpu()
-        if has_intervals and not family.classifies:
+        if family.classifies:
+            ambiguity[place.cpu()] = row_entropy(predictor, part)
+        elif has_intervals:
             rows[place.cpu()], ambiguity[place.cpu()] = row_spread(predictor, part)
     y, w = samples.y.double().cpu(), samples.weights.double().cpu()
     score = _log_score(family, y, mean, w)
@@ -114,7 +122,7 @@ def _conformity(
         codes = y.long()
         both = mean if mean.shape[1] > 1 else torch.cat([1 - mean, mean], dim=1)
         true = both[torch.arange(len(codes)), codes]
-        return Conformity(true.numpy(), codes.numpy(), 1.0)
+        return Conformity(true.numpy(), codes.numpy(), 1.0, ambiguity=ambiguity.numpy())
     unit = variance_function(family, mean[:, 0])
     squares = (y - mean[:, 0]).square() / unit
     total = float(squares.mean())
@@ -139,17 +147,30 @@ def row_spread(predictor: DiagonalAttention | Blend, part: Samples) -> tuple[Ten
 
     The entropy, (n,), says how uncertain it is which row is active.
     """
-    given = (part.values, part.offsets, part.covariates, part.offset, part.log_prior)
-    terms = row_terms(predictor, *given)
-    log_p, z, places = terms.assignments()
+    log_p, z, places = _assignments(predictor, part)
     if not part.family.has_identity_link:
         z = z.clamp(-FAR, FAR)
     mean, p = part.family.inverse_link(z), log_p.exp()[:, None]  # (M, q), (M, 1)
     moments = segment_sum(torch.cat([p * mean, p * mean**2], dim=1), places)  # (n, 2q)
     first, second = moments.chunk(2, dim=1)
     variance = (second - first**2).clamp(min=0.0)
-    entropy = segment_sum(-torch.special.xlogy(p, p), places)[:, 0]
-    return variance.cpu(), entropy.cpu()
+    return variance.cpu(), _entropy(log_p, places)
+
+
+def row_entropy(predictor: DiagonalAttention | Blend, part: Samples) -> Tensor:
+    """Return how uncertain it is which row is active, the entropy of attention in nats, (n,)."""
+    log_p, _, places = _assignments(predictor, part)
+    return _entropy(log_p, places)
+
+
+def _assignments(predictor: DiagonalAttention | Blend, part: Samples) -> Assignments:
+    given = (part.values, part.offsets, part.covariates, part.offset, part.log_prior)
+    return row_terms(predictor, *given).assignments()
+
+
+def _entropy(log_p: Tensor, places: Tensor) -> Tensor:
+    p = log_p.exp()
+    return segment_sum(-torch.special.xlogy(p, p)[:, None], places)[:, 0].cpu()
 
 
 def variance_function(family: Family, mean: Tensor) -> Tensor:
@@ -181,13 +202,18 @@ def score_quantiles(conformity: Conformity, level: float, ambiguity: np.ndarray)
     whole = np.full(len(ambiguity), _quantile(conformity.scores, level))
     if conformity.ambiguity is None:  # of a file that is older than thirds
         return whole
-    edges = np.quantile(conformity.ambiguity, [1 / 3, 2 / 3])
-    third = np.searchsorted(edges, conformity.ambiguity)
+    third, new = _thirds(conformity.ambiguity, ambiguity)
     parts = [conformity.scores[third == k] for k in range(3)]
     quantiles = np.array([_quantile(part, level) for part in parts])
     if min(map(len, parts)) < LEAST_OF_THIRD or not np.isfinite(quantiles).all():
         return whole
-    return quantiles[np.searchsorted(edges, ambiguity)]
+    return quantiles[new]
+
+
+def _thirds(held_out: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return which third of held-out samples, 0 to 2, these and new ones belong to."""
+    edges = np.quantile(held_out, [1 / 3, 2 / 3])
+    return np.searchsorted(edges, held_out), np.searchsorted(edges, new)
 
 
 def _quantile(scores: np.ndarray, level: float) -> float:
@@ -214,13 +240,43 @@ def interval(
     return ends.clamp(low, high).numpy()
 
 
-def class_thresholds(conformity: Conformity, level: float, n_classes: int) -> np.ndarray:
-    """Return the least probability of every class that is in a set, (n_classes,)."""
+def class_thresholds(
+    conformity: Conformity, level: float, n_classes: int, ambiguity: np.ndarray
+) -> np.ndarray:
+    """Return the least probability of classes in the sets of new samples, (n, n_classes).
+
+    Examples
+    --------
+    >>> scores = np.r_[np.full(60, 0.9), np.full(60, 0.7), np.full(60, 0.4)]
+    >>> conformity = Conformity(scores, np.zeros(180, dtype=int), 1.0, ambiguity=-scores)
+    >>> class_thresholds(conformity, 0.9, 1, np.array([-1.0, -0.7, 0.0]))[:, 0].tolist()
+    [0.9, 0.7, 0.4]
+    """
     assert conformity.scores is not None
     assert conformity.classes is not None
-    found = np.zeros(n_classes)
+    held_out = conformity.ambiguity
+    if held_out is None:  # of a file that is older than thirds of classes
+        held_out, ambiguity = np.zeros(len(conformity.scores)), np.zeros(len(ambiguity))
+    third, new = _thirds(held_out, ambiguity)
+    found = np.zeros((3, n_classes))
     for k in range(n_classes):
-        own = np.sort(conformity.scores[conformity.classes == k])
-        place = math.floor((len(own) + 1) * (1 - level))
-        found[k] = own[place - 1] if place > 0 else 0.0
-    return found
+        own = conformity.classes == k
+        for t in range(3):
+            found[t, k] = _threshold(conformity.scores[own], third[own] == t, level)
+    return found[new]
+
+
+def _threshold(scores: np.ndarray, is_near: np.ndarray, level: float) -> float:
+    """Return a score that a further one near the others reaches with probability `level`.
+
+    Scores that are not near count in part where near ones are few. So the threshold lies between
+    that of the near scores and that of all; with equal weights it is the usual one.
+    """
+    enough = max(LEAST_OF_CLASS, 2 / (1 - level))
+    near = int(is_near.sum())
+    part = min(1.0, max(0.0, enough - near) / max(len(scores) - near, 1))
+    order = np.argsort(scores)
+    below = np.cumsum(np.where(is_near, 1.0, part)[order])  # weight up to each score
+    most = (1 - level) * (below[-1] + 1.0) if len(scores) else 0.0
+    place = int(np.searchsorted(below, most * (1 + 1e-12), side="right"))
+    return float(scores[order[place - 1]]) if place > 0 else 0.0

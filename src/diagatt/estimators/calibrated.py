@@ -21,6 +21,7 @@ from diagatt.certainty.rowsets import (
     thresholds,
 )
 from diagatt.certainty.temperature import WORST_TEMPERATURE, row_temperature
+from diagatt.covariates import parted
 from diagatt.encoders.trained import is_trained
 from diagatt.estimators.diagonal_reading import DiagonalReading
 from diagatt.ragged import RaggedRows
@@ -29,6 +30,7 @@ from diagatt.solvers import Model, Solver, get_solver
 from diagatt.solvers.crossfit import cross_fit, head_test
 from diagatt.solvers.existence import Existence
 from diagatt.solvers.out_of_fold import OutOfFold
+from diagatt.solvers.problem import Samples
 
 _NO_FOLDS = (
     "this fit made no predictions out of fold: call calibrate(X, y) with the samples of the fit, "
@@ -243,6 +245,19 @@ class Calibrated(DiagonalReading):
             raise ValueError(_NO_FOLDS)
         kept = (self.conformal_scores_, self.conformal_classes_, self.conformal_dispersion_)
         return Conformity(*kept, ambiguity=self.conformal_ambiguity_)
+
+    def _part(
+        self, X: Any, covariates: Any = None, offset: Any = None, exposure: Any = None
+    ) -> tuple[Any, Samples]:
+        """Return the module and new samples as it sees them, without responses."""
+        X, covariates = parted(X, covariates)
+        rows, module, values, offsets = self._packed(X)
+        Z = torch.as_tensor(self._covariates(covariates, len(rows))).to(values)
+        none, known = values.new_zeros(len(rows)), self._offset(offset, exposure, len(rows))
+        part = Samples(self._fitted_family()[0], values, offsets, none, none + 1, Z)
+        if known is not None:
+            part = replace(part, offset=torch.as_tensor(known).to(values))
+        return module, replace(part, log_prior=self._log_prior(rows))
 
     def _out_of_fold_facts(self) -> dict[str, Any]:
         facts: dict[str, Any] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -10,13 +9,12 @@ import torch
 from sklearn.metrics import accuracy_score, r2_score
 
 from diagatt import coerce
-from diagatt.certainty.conformal import class_thresholds, interval, row_spread
+from diagatt.certainty.conformal import class_thresholds, interval, row_entropy, row_spread
 from diagatt.estimators.diagonal_base import _DiagAtt
 from diagatt.estimators.outcomes import ClassificationOutcomes, RegressionOutcomes
 from diagatt.estimators.sources import from_sources
 from diagatt.estimators.stored import by_shard
 from diagatt.parameters import check_share
-from diagatt.solvers.problem import Samples
 
 
 class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
@@ -227,19 +225,11 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
             given = (X, level, covariates, offset, exposure)
             return np.stack([one.predict_interval(*given) for one in self._each_outcome()], axis=1)
         conformity = self._conformity()
-        rows, module, values, offsets = self._packed(X)
-        Z = torch.as_tensor(self._covariates(covariates, len(rows))).to(values)
-        family = self._fitted_family()[0]
-        none = values.new_zeros(len(rows))
-        known = self._offset(offset, exposure, len(rows))
-        part = Samples(family, values, offsets, none, none + 1, Z)
-        if known is not None:
-            part = replace(part, offset=torch.as_tensor(known).to(values))
-        part = replace(part, log_prior=self._log_prior(rows))
+        module, part = self._part(X, covariates, offset, exposure)
         z = self._linear_predictor(X, covariates, offset, exposure)
         mean = torch.from_numpy(self._means(z)).double()
         spread = row_spread(module, part)
-        return interval(conformity, level, mean[:, 0], spread, family)
+        return interval(conformity, level, mean[:, 0], spread, part.family)
 
 
 class DiagAttClassifier(ClassificationOutcomes, _DiagAtt):
@@ -368,10 +358,11 @@ random_state, device, verbose, encoder, missing
         """Return sets of classes that hold the true class with probability `level`.
 
         This probability holds within every class, including rare ones: a set may leave out the most
-        probable class where that class is frequent and usually more probable still. There is one
-        array of classes per sample, or, with several labels, a list of such arrays. The sets are
-        calibrated on samples that the fits had not seen. The default solver calibrates itself;
-        after other solvers, call `calibrate` first.
+        probable class where that class is frequent and usually more probable still. It also holds
+        within the least, the middle and the most ambiguous third of samples, as far as a class has
+        20 samples in each. There is one array of classes per sample, or, with several labels, a
+        list of such arrays. The sets are calibrated on samples that the fits had not seen. The
+        default solver calibrates itself; after other solvers, call `calibrate` first.
 
         Parameters
         ----------
@@ -394,7 +385,7 @@ random_state, device, verbose, encoder, missing
             return [list(sets) for sets in zip(*each, strict=True)]
         conformity = self._conformity()
         probabilities = self._probabilities(self._linear_predictor(X, covariates, offset))
-        cuts = class_thresholds(conformity, level, len(self.classes_))
-        held = probabilities >= cuts
+        ambiguity = row_entropy(*self._part(X, covariates, offset)).numpy()
+        held = probabilities >= class_thresholds(conformity, level, len(self.classes_), ambiguity)
         best = probabilities == probabilities.max(axis=1, keepdims=True)
         return [self.classes_[line] for line in held | (best & ~held.any(axis=1, keepdims=True))]
