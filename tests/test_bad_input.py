@@ -55,9 +55,13 @@ def test_opposite_infinities_do_not_hide_each_other():
         DiagAttRegressor().fit(X, samples()[1])
 
 
-def test_finite_numbers_whose_sum_overflows_are_not_called_infinite():
-    X = RaggedRows.from_samples([np.full((3, 1), 1e308), np.full((2, 1), 1e308)])
-    DiagAttRegressor()._validate_rows(X, reset=True)
+def test_numbers_whose_squares_overflow_are_called_too_large_and_not_infinite():
+    def rows(value):
+        return RaggedRows.from_samples([np.full((3, 1), value), np.full((2, 1), value)])
+
+    DiagAttRegressor()._validate_rows(rows(1e154), reset=True)  # only the sum of squares overflows
+    with pytest.raises(ValueError, match=r"sample 0, row 0 holds 1e\+308, which is too large"):
+        DiagAttRegressor()._validate_rows(rows(1e308), reset=True)
 
 
 def test_not_finite_in_one_row_samples_and_responses():

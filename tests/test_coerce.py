@@ -147,24 +147,26 @@ def test_what_are_no_samples(X, message):
 def test_the_first_row_that_is_not_finite_is_named(value, monkeypatch):
     monkeypatch.setattr(coerce.rows, "SEARCHED_ROWS", 4)
     X = RaggedRows.from_samples([np.zeros((3, 2)), np.zeros((5, 2)), np.zeros((1, 2))])
-    coerce.refuse_nonfinite(X)
+    coerce.refuse_unusable(X)
     for packed, where in [(0, "sample 0, row 0"), (6, "sample 1, row 3"), (8, "sample 2, row 0")]:
         values = np.array(X.values)
         values[packed, 1] = value
         values[8, 0] = -value  # opposite infinities do not hide each other
         kind = "NaN" if np.isnan(value) else "infinity"
         with pytest.raises(InputError, match=f"{where} contains {kind}: drop the row or impute it"):
-            coerce.refuse_nonfinite(X.with_values(values))
+            coerce.refuse_unusable(X.with_values(values))
 
 
-def test_a_sum_that_overflows_is_not_infinite():
-    coerce.refuse_nonfinite(RaggedRows.from_rows(np.full((4, 1), 1e308)))
+def test_a_sum_of_squares_that_overflows_is_not_infinite():
+    coerce.refuse_unusable(RaggedRows.from_rows(np.full((4, 1), 1.2e154)))
+    with pytest.raises(InputError, match=r"sample 0, row 0 holds 1.4e\+154, which is too large"):
+        coerce.refuse_unusable(RaggedRows.from_rows(np.full((4, 1), 1.4e154)))
 
 
 def test_nulls_of_rows_are_nan_and_named():
     X = RaggedRows.coerce(pa.array([[[1.0, 2.0]], [[3.0, None]]]))
     with pytest.raises(InputError, match="sample 1, row 0 contains NaN"):
-        coerce.refuse_nonfinite(X)
+        coerce.refuse_unusable(X)
 
 
 # ---------------------------------------------------------------------- responses

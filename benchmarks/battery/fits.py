@@ -17,6 +17,7 @@ import pyarrow as pa
 import scipy.sparse
 import torch
 from sklearn.base import is_classifier
+from sklearn.utils import get_tags
 
 from benchmarks.battery.judge import Case, equal, finite
 from benchmarks.battery.models import (
@@ -45,6 +46,7 @@ def entry(base: Any, value: Any, kind: Any = object) -> np.ndarray:
     return copy
 
 
+TWO_COLUMNS = np.stack([NUMBERS, NUMBERS], axis=1)
 HIDDEN = np.ma.masked_array(NUMBERS, mask=np.arange(N) == 5)
 # What neither a regressor nor a classifier can be fitted to.
 NO_RESPONSES: dict[str, Any] = {
@@ -65,7 +67,7 @@ NO_RESPONSES: dict[str, Any] = {
     "a number": 1.0,
     "a word": "y",
     "too few": NUMBERS[1:],
-    "two columns": np.stack([NUMBERS, NUMBERS], axis=1),
+    "two columns": TWO_COLUMNS,
     "three axes": NUMBERS[:, None, None],
     "empty": [],
     "one NaN": entry(NUMBERS, np.nan, float),
@@ -190,6 +192,15 @@ def cases() -> Iterator[Case]:
     for name, make in estimators():
         classes = is_classifier(make())
         wrong = NO_RESPONSES | (NO_CLASSES if classes else NO_NUMBERS)
+        if get_tags(make()).target_tags.multi_output and not classes:
+            yield Case(
+                "responses",
+                f"{name} · two columns",
+                lambda make=make: make().fit(X, TWO_COLUMNS).predict(X),
+                False,
+                lambda found: found.shape == (N, 2) and np.allclose(found[:, 0], found[:, 1]),
+            )
+            wrong = {what: y for what, y in wrong.items() if what != "two columns"}
         for what, y in wrong.items():
             yield _refused("responses", name, make, what, {"y": y}, r"\by\b|label|class|respon")
         for what, form in SAME.items():

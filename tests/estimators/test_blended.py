@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+from sklearn.utils import get_tags
 
 from diagatt import (
     BlendedClassifier,
     BlendedRegressor,
     DiagAttClassifier,
     DiagAttRegressor,
+    GatedAttentionRegressor,
     GroupLassoRegressor,
     ModelFileError,
     RaggedRows,
@@ -121,3 +123,18 @@ def test_a_file_with_a_member_of_another_library_is_refused(tmp_path, numbers):
 def test_bad_members_are_named(numbers, members, n_blocks, error, words):
     with pytest.raises(error, match=words):
         BlendedRegressor(members, n_blocks=n_blocks).fit(numbers.X, numbers.y)
+
+
+def test_a_member_without_blocks_is_refused_by_its_shape():
+    with pytest.raises(ValueError, match=r"a member is \(name, estimator, blocks\), not \('a', "):
+        BlendedRegressor([("a", DiagAttRegressor())]).fit(np.zeros((4, 2, 3)), np.arange(4.0))
+
+
+def test_blends_take_several_outcomes_if_all_members_do():
+    X, y = np.random.default_rng(0).standard_normal((20, 3, 2)), np.arange(20.0)
+    both = BlendedRegressor([("a", DiagAttRegressor(solver="likelihood"), None)])
+    assert get_tags(both).target_tags.multi_output
+    found = both.fit(X, np.stack([y, y], axis=1)).predict(X)
+    np.testing.assert_allclose(found[:, 0], found[:, 1], rtol=1e-6)
+    alone = BlendedRegressor([("a", GatedAttentionRegressor(), None)])
+    assert not get_tags(alone).target_tags.multi_output

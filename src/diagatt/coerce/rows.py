@@ -304,50 +304,56 @@ def unmasked(X: Any) -> Any:
     return np.ma.filled(X.astype(kind), np.nan)
 
 
-def refuse_nonfinite(
+def refuse_unusable(
     rows: Any, allow_missing: bool = False, advice: str = "drop the row or impute it"
 ) -> None:
-    """Refuse NaN and infinity in `RaggedRows`, naming the sample and the row.
+    """Refuse NaN, infinity and entries whose squares overflow, naming the sample and the row.
 
     With `allow_missing`, NaN is a missing entry and allowed.
     """
     if rows.is_sparse:
-        return _refuse_nonfinite_entries(rows)
+        _refuse_unusable_entries(rows)
+        return
+    flat = rows.values.reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(rows.values.sum(dtype=np.float64)):  # one pass, no temporary
+        if np.isfinite(np.dot(flat, flat)):  # one pass, no temporary
             return
+    limit = _largest_usable(rows.dtype)
     for start in range(0, len(rows.values), SEARCHED_ROWS):
         block = rows.values[start : start + SEARCHED_ROWS]
-        bad = np.isinf(block) if allow_missing else ~np.isfinite(block)
+        bad = np.abs(block) > limit if allow_missing else ~(np.abs(block) <= limit)
         wrong = np.flatnonzero(bad.any(axis=1))
         if len(wrong):
-            is_nan = not allow_missing and np.isnan(block[wrong[0]]).any()
-            kind = "NaN" if is_nan else "infinity"
-            where = row_name(rows.offsets, start + int(wrong[0]))
-            more = advice if is_nan else "drop the row or impute it"
-            raise InputError(f"{where} contains {kind}: {more}.")
+            first = int(wrong[0])
+            entry = block[first][bad[first]][0]
+            raise _unusable(rows, start + first, entry, advice)
 
 
-def _refuse_nonfinite_entries(rows: Any) -> None:
+def _refuse_unusable_entries(rows: Any) -> None:
     """Do the same with sparse rows, of which only stored entries are looked at."""
-    wrong = np.flatnonzero(~np.isfinite(rows.values.data))
+    entries = rows.values.data
+    wrong = np.flatnonzero(~(np.abs(entries) <= _largest_usable(rows.dtype)))
     if len(wrong):
-        kind = "NaN" if np.isnan(rows.values.data[wrong[0]]) else "infinity"
         row = int(np.searchsorted(rows.values.indptr, wrong[0], side="right")) - 1
-        raise InputError(
-            f"{row_name(rows.offsets, row)} contains {kind}: drop the row or impute it."
-        )
+        raise _unusable(rows, row, entries[wrong[0]], "drop the row or impute it")
 
 
-def refuse_huge(rows: Any) -> None:
-    """Refuse `RaggedRows` to fit to whose squares are beyond their type, naming the row."""
-    limit = np.sqrt(np.finfo(rows.dtype).max)
-    if max(rows.values.max(), -rows.values.min()) > limit:
-        at = int(np.abs(rows.values).max(axis=1).argmax())
-        raise InputError(
-            f"{row_name(rows.offsets, at)} holds {np.abs(rows.values[at]).max():.3g}, which is too "
-            f"large: its square is beyond {rows.dtype}. Standardize the rows, or drop this one."
-        )
+def _largest_usable(dtype: Any) -> float:
+    """Return the largest number whose square has this type."""
+    return float(np.sqrt(np.finfo(dtype).max))
+
+
+def _unusable(rows: Any, row: int, entry: float, advice: str) -> InputError:
+    """Return the error about an entry of a packed row."""
+    where = row_name(rows.offsets, row)
+    if np.isnan(entry):
+        return InputError(f"{where} contains NaN: {advice}.")
+    if np.isinf(entry):
+        return InputError(f"{where} contains infinity: drop the row or impute it.")
+    return InputError(
+        f"{where} holds {abs(entry):.3g}, which is too large: its square is beyond "
+        f"{np.dtype(rows.dtype)}. Standardize the rows, or drop this one."
+    )
 
 
 def refuse_overflow(rows: Any) -> None:

@@ -43,8 +43,6 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         "feature_names_in_": attributes.names(),
         "covariate_names_in_": attributes.names(),
     }
-    # Whether new samples are searched for NaN and infinity before anything else; a pass over them.
-    _looks_at_every_entry: ClassVar[bool] = True
     # Whether rows may have weights.
     _takes_row_weights: ClassVar[bool] = False
     family: str = "auto"
@@ -139,7 +137,7 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         weights = coerce.weights(sample_weight, len(rows))
         response = self._read_response(y, weights)
         self._check_rows(rows)
-        coerce.refuse_huge(rows)
+        coerce.refuse_unusable(rows)  # an encoder may have made them so
         problem = self._tensors(
             rows, response, weights, self._note_covariates(covariates, len(rows))
         )
@@ -194,14 +192,11 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
             self._note_features(rows, flat)
         else:
             rows = self._as_in_fit(rows)
-        search = reset or flat or self._looks_at_every_entry or rows.is_sparse
-        rows = self._finite(rows, reset=reset, search=search)
-        return self._encoded(rows, reset=reset)
+        return self._encoded(self._usable(rows, reset=reset), reset=reset)
 
-    def _finite(self, rows: RaggedRows, *, reset: bool, search: bool) -> RaggedRows:
-        """Return samples without NaN and infinity: these are refused if they are searched for."""
-        if search:
-            coerce.refuse_nonfinite(rows)
+    def _usable(self, rows: RaggedRows, *, reset: bool) -> RaggedRows:
+        """Return samples without NaN, infinity and entries that are too large: they are refused."""
+        coerce.refuse_unusable(rows)
         return rows
 
     def _encoded(self, rows: RaggedRows, *, reset: bool) -> RaggedRows:

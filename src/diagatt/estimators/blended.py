@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from diagatt import attributes
@@ -136,7 +136,10 @@ class _Blended(TakesCovariates, RowsEstimator):
                 f"{self.n_features_in_} features are not {self.n_blocks} blocks of equal size: "
                 "set n_blocks."
             )
-        for name, member, blocks in self.members:
+        for given in self.members:
+            if not isinstance(given, Sequence) or len(given) != 3:
+                raise ValueError(f"a member is (name, estimator, blocks), not {shown(given)}.")
+            name, member, blocks = given
             if not hasattr(member, "attention"):
                 raise TypeError(f"member {name!r}, {member!r}, has no attention to average.")
             if blocks is None:
@@ -236,6 +239,15 @@ class BlendedRegressor(Scored, RegressorMixin, _Blended):
     >>> model.predict(data.X[:3]).shape, model.locate(data.X[:3]).shape
     ((3,), (3, 1))
     """
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        # Members are checked when they are fitted: here they may still be anything.
+        tags.target_tags.multi_output = all(
+            hasattr(member, "__sklearn_tags__") and get_tags(member).target_tags.multi_output
+            for _, member, _ in self.members
+        )
+        return tags
 
     def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return the mean of the members' predictions, (n_samples,)."""

@@ -142,7 +142,7 @@ class Competitor(RowsEstimator):
         values, offsets = self._packed(X)
         self._covariates(covariates, len(offsets) - 1)  # refuses any
         z = self._predictor(values, offsets)
-        if not bool(torch.isfinite(z).all()):  # the rows are: see `_looks_at_every_entry`
+        if not bool(torch.isfinite(z).all()):  # the rows are
             coerce.refuse_overflow(RaggedRows(values.cpu(), offsets.cpu()))
         return z.cpu().numpy()
 

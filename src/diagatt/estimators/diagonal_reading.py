@@ -52,7 +52,7 @@ class DiagonalReading(TransformerMixin, FittedDiagonal):
         given += [] if known is None else [known]
         beside = (torch.as_tensor(array).to(values) for array in given)
         z = map_blocks(module, values, offsets, *beside, log_prior=self._log_prior(rows))
-        _refuse_nonfinite(z, rows)
+        _refuse_overflow(z, rows)
         return z.cpu().numpy()
 
     @torch.no_grad()
@@ -68,7 +68,7 @@ class DiagonalReading(TransformerMixin, FittedDiagonal):
             shares = values.new_tensor(module.votes)
         else:
             scores = map_blocks(module.scores, values, offsets, log_prior=self._log_prior(rows))
-            _refuse_nonfinite(scores, rows)
+            _refuse_overflow(scores, rows)
             kappa = map_blocks(module.weights, scores, offsets)
             shares = values.new_full((self.n_restarts_,), 1 / self.n_restarts_)
         return rows, kappa.reshape(len(values), len(shares), -1), shares, values, offsets
@@ -83,7 +83,7 @@ class DiagonalReading(TransformerMixin, FittedDiagonal):
         """Return samples, scores ψ/τ, means over restarts or members, (N, R), and offsets."""
         rows, module, values, offsets = self._packed(X)
         scores = map_blocks(module.scores, values, offsets, log_prior=self._log_prior(rows))
-        _refuse_nonfinite(scores, rows)
+        _refuse_overflow(scores, rows)
         if not isinstance(module, Blend):
             scores = scores.reshape(len(values), self.n_restarts_, -1).mean(dim=1)
             scores = scores / float(self.temperature_)
@@ -323,12 +323,10 @@ class DiagonalReading(TransformerMixin, FittedDiagonal):
         return tags
 
 
-def _refuse_nonfinite(found: Tensor, rows: RaggedRows) -> None:
-    """Refuse rows with NaN, infinity or too large entries if what came of them is not finite."""
-    if not bool(torch.isfinite(found.sum())):
-        coerce.refuse_nonfinite(rows)
-        if not bool(torch.isfinite(found).all()):
-            coerce.refuse_overflow(rows)
+def _refuse_overflow(found: Tensor, rows: RaggedRows) -> None:
+    """Refuse rows that are too large if what came of them is not finite."""
+    if not bool(torch.isfinite(found.sum())) and not bool(torch.isfinite(found).all()):
+        coerce.refuse_overflow(rows)
 
 
 def _per_sample(packed: torch.Tensor, rows: RaggedRows) -> list[np.ndarray]:

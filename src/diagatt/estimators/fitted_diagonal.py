@@ -195,11 +195,6 @@ class FittedDiagonal(TakesIncompleteRows):
     def _dtype(self) -> torch.dtype:
         return torch.from_numpy(self.value_).dtype
 
-    @property
-    def _looks_at_every_entry(self) -> bool:  # type: ignore[override]
-        """Whether NaN and infinity must be searched: row maps may hide what a score would show."""
-        return bool(self.members_)
-
     # ------------------------------------------------------------------ files
 
     def to_document(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

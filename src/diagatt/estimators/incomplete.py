@@ -49,19 +49,18 @@ class TakesIncompleteRows(RowsEstimator):
     def _marginalizes(self) -> bool:
         return self.missing == "marginalize"
 
-    def _finite(self, rows: RaggedRows, *, reset: bool, search: bool) -> RaggedRows:
+    def _usable(self, rows: RaggedRows, *, reset: bool) -> RaggedRows:
         if reset:
             for name in TakesIncompleteRows.fitted_rules:
                 self.__dict__.pop(name, None)
         if not self._marginalizes or rows.is_sparse:
-            if search:
-                coerce.refuse_nonfinite(rows, advice=ADVICE)
+            coerce.refuse_unusable(rows, advice=ADVICE)
             return rows
-        coerce.refuse_nonfinite(rows, allow_missing=True)
+        coerce.refuse_unusable(rows, allow_missing=True)
         if reset:
             self._fit_row_model(rows)
         if self.row_means_ is None or self.row_covariances_ is None:  # fitted to sparse rows
-            return super()._finite(rows, reset=reset, search=True)
+            return super()._usable(rows, reset=reset)
         if not np.isnan(rows.values).any():
             return rows
         return completed(rows, self.row_means_, self.row_covariances_)
