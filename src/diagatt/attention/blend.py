@@ -15,10 +15,12 @@ import torch
 from torch import Tensor, nn
 
 from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.attention.head_order import matching_order, with_heads_in_order
 from diagatt.attention.module import AttentionModule
 from diagatt.attention.samplefeatures import SampleFeatures
 from diagatt.families import Family
 from diagatt.rowmaps import RowMap
+from diagatt.segments import map_blocks
 
 # Probabilities closer to 0 or 1 have no finite predictor.
 LEAST_PROBABILITY = 1e-12
@@ -134,6 +136,33 @@ class Blend(AttentionModule):
     def coupling(self) -> str:
         """Whether heads choose different rows."""
         return self.members_list[0].attention.coupling
+
+    @torch.no_grad()
+    def align_heads(
+        self,
+        values: Tensor,
+        offsets: Tensor,
+        log_prior: Tensor | None = None,
+        like: Tensor | None = None,
+    ) -> None:
+        """Put the heads of all voters in one order, by the rows that they attend to.
+
+        Parameters
+        ----------
+        values, offsets, log_prior
+            Samples to attend to.
+        like : tensor of shape (N, R), optional
+            Attention whose order of heads is taken over; by default that of the largest vote.
+        """
+        if self.n_heads == 1:
+            return
+        pairs = list(with_mapped(self.voters, values))
+        kappa = [map_blocks(v.weights, mapped, offsets, log_prior=log_prior) for v, mapped in pairs]
+        if like is None:
+            like = kappa[max(range(len(pairs)), key=lambda k: pairs[k][0].vote)]
+        for (voter, _), own in zip(pairs, kappa, strict=True):
+            order = matching_order(like.to(own).T @ own)
+            voter.attention = with_heads_in_order(voter.attention, order)
 
     def forward(
         self,

@@ -166,13 +166,17 @@ class Auto(Solver):
         """Return the blend of every fold's fits, in the units of y."""
         if verdict.existence is None:
             return None
-        blends = []
+        blends: list[Blend] = []
+        rows = (samples.values, samples.offsets, samples.log_prior)
         for fold in range(contest.n_folds):
             members = fold_members(contest, verdict, fold)
             for member in members:
                 units.undo(member.attention)
                 member.attention.to(samples.dtype)  # the maps stay in float64
-            blends.append(Blend(members, samples.family))
+            blend = Blend(members, samples.family)
+            like = blends[0].attention(*rows) if blends and blend.n_heads > 1 else None
+            blend.align_heads(*rows, like)
+            blends.append(blend)
         return OutOfFold(samples, contest.folds, list(blends), verdict.existence)
 
     def _run(self, contest: Contest) -> None:

@@ -15,6 +15,7 @@ from diagatt.attention.blend import Blend, Member
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.pullback import pulled_back, pulled_back_covariance
 from diagatt.rowmaps import AffineMap
+from diagatt.segments import map_blocks
 from diagatt.solvers.auto.combine import Verdict
 from diagatt.solvers.auto.contest import (
     Contest,
@@ -61,14 +62,27 @@ def refit(contest: Contest, verdict: Verdict, problem: Problem, model: Model, **
     whole = problem.changed(prepared.apply)
     described = _with_errors(fits[entries.index(single)], single.contestant, whole, model)
     told = _told(described, prepared, problem)
+    blend = Blend(members, problem.family)
+    seen = contest.samples
+    like = _attention(described.module, prepared) if single.contestant.attends else None
+    blend.align_heads(seen.values, seen.offsets, seen.log_prior, like)
     for module in (told.module, *(member.attention for member in members)):
         module.to(problem.dtype)  # the maps stay in float64
     return replace(
         told,
-        blend=Blend(members, problem.family),
+        blend=blend,
         described=single.contestant.label,
         finds_rows=verdict.finds_rows,
     )
+
+
+def _attention(module: DiagonalAttention, prepared: Prepared) -> Tensor | None:  # (N, R)
+    """Return the attention to the rows of the contest, if there are heads to put in order."""
+    if module.n_heads == 1:
+        return None
+    samples = prepared.samples
+    given = (samples.values, samples.offsets)
+    return map_blocks(module.attention, *given, log_prior=samples.log_prior)
 
 
 def fold_members(contest: Contest, verdict: Verdict, fold: int) -> list[Member]:

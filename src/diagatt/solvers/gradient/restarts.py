@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import torch
-from scipy.optimize import linear_sum_assignment
 
 from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.attention.head_order import matching_order
 from diagatt.segments import map_blocks
 from diagatt.solvers.problem import Problem, Samples
 
@@ -63,4 +63,4 @@ def _matching_order(
         return [theirs.T @ ours]  # (R, R)
 
     (overlap,) = problem.total(overlaps)
-    return linear_sum_assignment(-overlap.cpu().numpy())[1].tolist()
+    return matching_order(overlap)
