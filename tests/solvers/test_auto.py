@@ -117,7 +117,7 @@ def test_groups_are_held_out_together():
 
 
 @pytest.mark.slow
-def test_several_heads_compete_as_solvers():
+def test_several_heads_compete():
     data = simulate.regression(200, p=6, d=3, mu=(3, -3), sigma2=(4, 4), seed=0)
     model = DiagAttRegressor(2, random_state=0).fit(data.X, data.y)
     assert {line["solver"] for line in model.report_} == {

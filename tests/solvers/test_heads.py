@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from diagatt import simulate
-from diagatt.solvers import Model
+from diagatt import DiagAttRegressor, simulate
+from diagatt.solvers import Auto, Likelihood, Model, Uniform
 from diagatt.solvers.heads import heads_to_try
 from tests.models import regressor
 from tests.solvers.samples import make_problem
@@ -74,3 +74,16 @@ def test_auto_tries_what_the_shortest_sample_allows():
     assert heads_to_try("auto", Model(coupling="independent"), problem) == [1, 2, 3]
     assert heads_to_try((3, 1), Model(), problem) == [3, 1]
     assert heads_to_try(4, Model(), problem) == [4]
+
+
+def test_the_default_compares_counts_out_of_fold():
+    """A second head is taken where two rows decide; where it adds nothing, no third is tried."""
+    one, two = two_kinds_of_data()
+    few = Auto([Uniform(), Likelihood()])
+    for count, data in enumerate((one, two), start=1):
+        model = DiagAttRegressor([1, 2, 3], solver=few, random_state=0).fit(data.X, data.y)
+        assert model.n_heads_ == count
+        tried = [line for line in model.selection_ if "n_heads" in line and "loss" in line]
+        assert [line["n_heads"] for line in tried] == list(range(1, count + 2))
+        alone = DiagAttRegressor(count, solver=few, random_state=0).fit(data.X, data.y)
+        np.testing.assert_array_equal(model.query_key_, alone.query_key_)

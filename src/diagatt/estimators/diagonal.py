@@ -53,10 +53,12 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
     ridge : float
         λ of the penalty ½λ‖V‖² beside the summed loss, as ``alpha`` in scikit-learn's Ridge and
         ``1/C`` in its LogisticRegression.
-    selection : "holdout", "bic", "test" or int
+    selection : "auto", "holdout", "bic", "test" or int
         How counts of heads are compared: by an eighth of the samples that is held out, by the
         Bayesian information criterion, by a test at level 5 % of whether a further head adds
-        anything (see `existence_test`), or by cross-validation with this count of folds.
+        anything (see `existence_test`), or by cross-validation with this count of folds. "auto" is
+        "holdout" for most solvers. The default solver predicts samples out of fold anyway, and
+        takes more heads if their loss there is smaller by a standard error.
     warm_start : bool
         Go on from the previous fit.
     checkpoint : path or Checkpoint, optional

@@ -59,7 +59,7 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
         "coupling": parameters.one_of(*COUPLINGS),
         "ridge": parameters.at_least(0),
         "selection": parameters.either(
-            parameters.one_of("holdout", "bic", "test"), parameters.count(2)
+            parameters.one_of("auto", "holdout", "bic", "test"), parameters.count(2)
         ),
         "warm_start": parameters.boolean(),
         "checkpoint": parameters.optional(parameters.path()),
@@ -89,7 +89,7 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
         score_form: str = "affine",
         coupling: str = "distinct",
         ridge: float = 1.0,
-        selection: str | int = "holdout",
+        selection: str | int = "auto",
         warm_start: bool = False,
         checkpoint: Any = None,
         random_state: Any = None,

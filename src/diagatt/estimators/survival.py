@@ -81,7 +81,7 @@ random_state, device, verbose, encoder, missing
         score_form: str = "affine",
         coupling: str = "distinct",
         ridge: float = 1.0,
-        selection: str | int = "holdout",
+        selection: str | int = "auto",
         warm_start: bool = False,
         checkpoint: Any = None,
         random_state: Any = None,

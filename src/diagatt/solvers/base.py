@@ -59,11 +59,14 @@ class Model:
         return is_distinct(self.coupling)
 
     @property
+    def has_affine_scores(self) -> bool:
+        """Whether scores are affine and see the row alone."""
+        return self.score_form.has_constant and not self.score_form.has_context
+
+    @property
     def is_plain(self) -> bool:
         """Whether there is one head with affine scores."""
-        return (
-            self.n_heads == 1 and self.score_form.has_constant and not self.score_form.has_context
-        )
+        return self.n_heads == 1 and self.has_affine_scores
 
     @property
     def least_rows(self) -> int:
@@ -188,6 +191,8 @@ class Solver(BaseEstimator, ABC):
     has_latent_rows: ClassVar[bool] = False
     #: Whether a fit can go on from an earlier one.
     goes_on: ClassVar[bool] = True
+    #: Whether its fits come with predictions out of fold.
+    holds_out: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         """Register the solver by its name."""

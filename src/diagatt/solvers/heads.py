@@ -55,6 +55,8 @@ def fit_heads(
     if selection == "test":
         chosen = _tested(models, problem, solver, seed)
         return _with_criteria(fit(problem, chosen, True), chosen, problem)
+    if selection == "auto" and len(models) > 1 and solver is not None and solver.holds_out:
+        return _compared_out_of_fold(models, problem, fit)
     if selection == "bic":
         fits = [_with_criteria(fit(problem, tried, False), tried, problem) for tried in models]
         prices = [criteria[0]["bic"] for _, _, criteria in fits]
@@ -69,10 +71,38 @@ def fit_heads(
         fitted = fit(part, tried, False)
         return risk(fitted.predictor, _with_shape(fitted, rest))
 
-    chosen, report = select(models, held_out_loss, problem.n_samples, selection, seed)
+    scheme = "holdout" if selection == "auto" else selection
+    chosen, report = select(models, held_out_loss, problem.n_samples, scheme, seed)
     fitted, R, criteria = _with_criteria(fit(problem, chosen, True), chosen, problem)
     losses = [{"n_heads": line.pop("candidate").n_heads, **line} for line in report]
     return replace(fitted, report=losses + fitted.report), R, criteria
+
+
+def _compared_out_of_fold(
+    models: list[Model], problem: Problem, fit: Fit
+) -> tuple[Fitted, int, list[dict[str, Any]]]:
+    """Return the first fit whose predictions out of fold the next count of heads does not improve.
+
+    Fits of all counts have the same folds, so that their losses are compared sample by sample.
+    """
+    best, losses = fit(problem, models[0], False), list[torch.Tensor]()
+    chosen, lines = models[0], list[dict[str, Any]]()
+    for k, tried in enumerate(models):
+        fitted = fit(problem, tried, False) if k else best
+        if fitted.out_of_fold is None:  # nothing attends, so that there is nothing to compare
+            break
+        losses.append(fitted.out_of_fold.losses())
+        lines.append({"n_heads": tried.n_heads, "loss": float(losses[-1].mean())})
+        if k and not _is_clear(losses[-2] - losses[-1]):
+            break
+        best, chosen = fitted, tried
+    found, R, criteria = _with_criteria(best, chosen, problem)
+    return replace(found, report=lines + found.report), R, criteria
+
+
+def _is_clear(gain: torch.Tensor) -> bool:
+    """Return whether the mean gain of samples exceeds its standard error."""
+    return float(gain.mean()) > float(gain.std()) / len(gain) ** 0.5
 
 
 def _tested(models: list[Model], problem: Problem, solver: Solver | None, seed: int) -> Model:

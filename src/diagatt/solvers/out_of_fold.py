@@ -44,6 +44,11 @@ class OutOfFold:
         back = torch.cat([place for place, _ in found]).argsort()
         return torch.cat([z for _, z in found]).double()[back]
 
+    def losses(self) -> Tensor:
+        """Return the weighted loss of every sample, (n,)."""
+        y, w = self.samples.y.double(), self.samples.weights.double()
+        return w * self.samples.family.loss(y, self.predictions())
+
     def parts(self) -> Iterator[tuple[Tensor, Samples, DiagonalAttention | Blend]]:
         """Yield places of held-out samples, the samples, and the model that has not seen them."""
         for fold, predictor in enumerate(self.predictors):

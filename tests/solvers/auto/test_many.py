@@ -1,6 +1,7 @@
 """Many fits at once: against the module's own losses, finite differences and single fits."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,12 +19,15 @@ every_family = pytest.mark.parametrize("family", FAMILIES)
 MIXED = ["pooled", "mixture", "pooled", "mixture"]
 QUADRATIC = [Penalties(*p) for p in [(1, 0.5, 1), (10, 5, 0.1), (3, 50, 2), (0.3, 0.2, 10)]]
 LINEAR = [p._replace(quadratic=math.inf) for p in QUADRATIC]
+HEADS = {"two heads": 2, "three linear heads": 3}
 KINDS = {
     "mixed quadratic": (MIXED, QUADRATIC),
     "mixed linear": (MIXED, LINEAR),
     "pooled": (["pooled"] * 4, QUADRATIC),
     "mixture": (["mixture"] * 4, QUADRATIC),
     "uniform": (["uniform"] * 4, LINEAR),
+    "two heads": (["pooled"] * 4, QUADRATIC),
+    "three linear heads": (["pooled"] * 4, LINEAR),
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
 N_FREE = 1
@@ -38,7 +42,9 @@ def fits_of(family, kind, n=12, q=2, samples=None, weights=None):
     readouts, penalties = KINDS[kind]
     given: Samples = problem(family, n, q=q) if samples is None else samples
     own = weights_of(given.n_samples, len(readouts)) if weights is None else weights
-    return ManyFits(SharedRows(given), penalties, own, readouts, min(N_FREE, given.n_covariates))
+    free, how = min(N_FREE, given.n_covariates), {"coupling": "independent"}
+    how |= {"n_heads": HEADS[kind]} if kind in HEADS else {}
+    return ManyFits(SharedRows(given), penalties, own, readouts, free, **how)
 
 
 def drawn(fits, seed=1, scale=0.5):
@@ -194,3 +200,16 @@ def test_both_ways_to_compute_quadratic_scores_agree(d, monkeypatch):
         monkeypatch.setattr(shared_rows, "MONOMIALS_PAY", d)
         found.append([*shared.forms(theta, value), *shared.slopes(*slopes, True)])
     torch.testing.assert_close(found[0], found[1])
+
+
+def test_further_heads_start_where_fewer_ended_and_lower_the_loss():
+    """Zeros for a further head change nothing; fitting it lowers the penalized loss."""
+    fits = fits_of("gaussian", "two heads", n=40)
+    fewer = replace(fits, n_heads=1)
+    theta = fewer.fit()
+    before = fewer._objective(theta, everything(fits))[0]
+    start = fits._with_another_head(theta, fewer)
+    torch.testing.assert_close(fits._objective(start, everything(fits))[0], before)
+    after = fits._objective(fits.fit(), everything(fits))[0]
+    assert bool((after <= before + 1e-9).all())
+    assert bool((after < before - 1e-3).any())

@@ -22,6 +22,7 @@ from diagatt.solvers.auto.contestants import (
     attention_contestants,
     extreme_contestants,
     likelihood_contestant,
+    several_heads_contestants,
     solver_contestants,
     uniform_contestants,
     wide_contestants,
@@ -84,6 +85,7 @@ class Auto(Solver):
 
     name = "auto"
     goes_on = False
+    holds_out = True
     rules: ClassVar[Mapping[str, Rule]] = {
         "contestants": optional(_SEVERAL_SOLVERS),
         "folds": count(2),
@@ -185,16 +187,16 @@ class Auto(Solver):
         if self.contestants is not None:
             contest.enter(Contestant("given", solver=solver) for solver in self.contestants)
             return
-        if not model.is_plain:
-            allowed = (
-                contestant
-                for contestant in solver_contestants(model, family)
-                if contestant.as_solver().refuse(contest.samples, model) is None
-            )
-            contest.enter(allowed)
-            return
         part = contest.samples
         maps = distinct_maps(part.values, row_weights(part))
+        if not model.is_plain:
+            tried = (
+                several_heads_contestants(maps, family, model.n_heads)
+                if model.has_affine_scores
+                else solver_contestants(model, family)
+            )
+            contest.enter(c for c in tried if c.as_solver().refuse(part, model) is None)
+            return
         contest.enter(c for rows in maps for c in uniform_contestants(rows))
         extra = _helpful_features(contest)
         width = score_width(min(part.n_features, MOST_DIMENSIONS))

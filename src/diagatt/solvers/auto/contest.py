@@ -12,11 +12,13 @@ from __future__ import annotations
 import logging
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
+from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from diagatt.attention.diagonal import DiagonalAttention
@@ -333,7 +335,9 @@ def fit_contestants(
     scaled = [p._replace(value=p.value * model.ridge) for p in penalties]
     free = samples.n_covariates - len(prepared.features.shift)
     readouts = [c.readout for c in contestants]
-    many = ManyFits(prepared.shared, scaled, weights, readouts, free, found_rows)
+    heads = model.n_heads if first.attends and not extremes else 1
+    given = (prepared.shared, scaled, weights, readouts, free, found_rows)
+    many = ManyFits(*given, heads, model.coupling)
     found = zip(contestants, many.fitted(many.fit()), strict=True)
     fits = [Fitted(module, c.as_solver(), [[]], dispersion=phi) for c, (module, phi) in found]
     return list(map(scored, fits, extremes)) if extremes else fits
@@ -352,7 +356,10 @@ def fit_alone(
     if extreme is not None:
         there = problem.changed(lambda samples: looking_at(samples, extreme))
         return scored(solver.fit(there, model, seed=seed, **how), extreme)
-    fitted = solver.fit(problem, model, seed=seed, **how)
+    with warnings.catch_warnings():
+        if not contestant.is_given:  # the default's own contestants stop early on purpose
+            warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = solver.fit(problem, model, seed=seed, **how)
     if contestant.readout != "mixture" or fitted.module.readout == "mixture":
         return fitted
     return replace(fitted, module=as_mixture(fitted.module, problem.family))

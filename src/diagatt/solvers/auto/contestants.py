@@ -66,6 +66,11 @@ class Contestant:
         return self.readout != "uniform" if self.solver is None else self.solver.attends
 
     @property
+    def is_given(self) -> bool:
+        """Whether the user named it: it sees rows as they are."""
+        return self.rows == "given"
+
+    @property
     def is_affine(self) -> bool:
         """Whether its rows are an affine map of the original ones."""
         return SHAPES.get(self.rows, "affine") == "affine"
@@ -125,6 +130,10 @@ _MIXTURE: _Grid = {
     "coarse": [(10, 0.5, 1), (LINEAR, 5, 1)],
 }
 _UNIFORM: dict[str, tuple[float, ...]] = {"affine": (0.1, 1, 10, 100, 1000), "bent": (1, 10, 100)}
+_SEVERAL_HEADS = [(1, 0.5, 1), (10, 5, 1), (100, 50, 1), (LINEAR, 5, 1)]
+# Steps of a mixture of several heads at most: like batched fits, it stops early. Three heads have
+# a thousand joint assignments per sample, whose slopes take minutes.
+_MIXTURE_STEPS, _MIXED_HEADS = 60, 2
 # Penalty of the values where a feature says which row it is: nothing else is fitted.
 _EXTREME = 3.0
 SHAPES = {"common": "affine", "unit": "affine", "ranks": "bent", "squares": "bent"}
@@ -198,13 +207,30 @@ def likelihood_contestant(family: Family, n_features: int = 0) -> Contestant:
 
 
 def solver_contestants(model: Model, family: Family) -> list[Contestant]:
-    """Return who competes where fits cannot be batched: several heads, other forms of scores."""
+    """Return who competes where scores have another form than affine: solvers, one by one."""
     rows = "full" if model.score_form.has_constant else "scaled"
+    return [*_latent_contestants(rows, family, model.n_heads), Contestant(rows, solver=Gradient())]
+
+
+def several_heads_contestants(
+    maps: Sequence[str], family: Family, n_heads: int
+) -> list[Contestant]:
+    """Return who competes for several heads: pooled rows in batches, and latent rows."""
+    batched = [
+        Contestant(rows, "pooled", Penalties(*ridges))
+        for rows in maps
+        if SHAPES[rows] == "affine"
+        for ridges in _SEVERAL_HEADS
+    ]
+    return [*batched, *_latent_contestants("full", family, n_heads)]
+
+
+def _latent_contestants(rows: str, family: Family, n_heads: int) -> list[Contestant]:
+    """Return the solvers that see rows of interest as latent, and the one without attention."""
     found = [
         Contestant(rows, "uniform", solver=Uniform()),
         Contestant(rows, likelihood_contestant(family).readout, solver=Likelihood()),
-        Contestant(rows, solver=Gradient()),
     ]
-    if _mixes(family):
-        found.append(Contestant(rows, "mixture", solver=Mixture()))
+    if _mixes(family) and n_heads <= _MIXED_HEADS:
+        found.append(Contestant(rows, "mixture", solver=Mixture(max_epochs=_MIXTURE_STEPS)))
     return found

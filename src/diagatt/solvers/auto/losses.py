@@ -19,12 +19,16 @@ LEAST_DISPERSION = 0.01
 
 @dataclass(frozen=True)
 class Layout:
-    """What the parameters of a fit are: scores, values, intercepts, covariates, log φ."""
+    """What the parameters of a fit are: scores, values, intercepts, covariates, log φ.
+
+    Scores and values are those of all heads, one after the other.
+    """
 
     shared: SharedRows
-    n_scores: int  # Q
+    n_scores: int  # Q, per head
     is_quadratic: bool
     has_dispersion: bool  # whether there is a column of log φ, which only mixtures use
+    n_heads: int = 1  # R
 
     @property
     def samples(self) -> Samples:
@@ -44,8 +48,8 @@ class Parts:
     """Parameters of M fits as matrices, in the type of the rows."""
 
     layout: Layout
-    scores: Tensor  # (Q, M)
-    value: Tensor  # (d, M·K)
+    scores: Tensor  # (Q, M·R)
+    value: Tensor  # (d, M·R·K)
     shared: Tensor  # (n, M, K): intercepts, covariates' effects and offsets
     log_phi: Tensor  # (M,)
 
@@ -54,9 +58,9 @@ class Parts:
         """Take the parameters of M fits apart, (M, P)."""
         samples, M = layout.samples, len(theta)
         d, K, q = samples.n_features, samples.n_outputs, samples.n_covariates
-        Q = layout.n_scores
+        Q, R = layout.n_scores, layout.n_heads
         line = theta.to(samples.dtype)
-        sizes = [Q, d * K, K, q * K] + [1] * layout.has_dispersion
+        sizes = [R * Q, R * d * K, K, q * K] + [1] * layout.has_dispersion
         scores, value, intercept, covariate, *rest = line.split(sizes, dim=1)
         gamma = covariate.reshape(M, q, K).permute(1, 0, 2).reshape(q, M * K)
         shared = intercept.reshape(1, M * K) + samples.covariates @ gamma
@@ -64,13 +68,13 @@ class Parts:
         shared = shared.reshape(samples.n_samples, M, K)
         return cls(
             layout,
-            scores.T,
-            value.reshape(M, d, K).permute(1, 0, 2).reshape(d, M * K),
+            scores.reshape(M * R, Q).T,
+            value.reshape(M * R, d, K).permute(1, 0, 2).reshape(d, M * R * K),
             shared if samples.offset is None else shared + samples.offset[:, None],
             log_phi.clamp(min=math.log(LEAST_DISPERSION)),
         )
 
-    def attention_and_effects(self) -> tuple[Tensor, Tensor]:  # (N, M), (N, M, K)
+    def attention_and_effects(self) -> tuple[Tensor, Tensor]:  # (N, M·R), (N, M·R, K)
         """Return the attention of rows, and x·v."""
         scores, effects = self.layout.shared.forms(self.scores, self.value)
         sample, offsets = self.layout.shared.sample, self.layout.samples.offsets
@@ -81,19 +85,21 @@ class Parts:
         return kappa, effects.reshape(*scores.shape, self.layout.samples.n_outputs)
 
     def slope(self, of_scores: Tensor, of_rows: Tensor, of_shared: Tensor) -> Tensor:
-        """Chain slopes in ψ (N, M), effects (N, M, K) and shared (n, M, K) to θ, (M, P)."""
+        """Chain slopes in ψ (N, M·R), effects (N, M·R, K) and shared (n, M, K) to θ, (M, P)."""
         layout = self.layout
         of_theta, of_value = layout.shared.slopes(
             of_scores, of_rows.flatten(1), layout.is_quadratic
-        )  # (M, Q), (M·K, d)
+        )  # (M·R, Q), (M·R·K, d)
+        of_theta = of_theta.reshape(of_shared.shape[1], -1)  # (M, R·Q)
         return torch.cat([of_theta, self.effect_slopes(of_value, of_shared)], dim=1)
 
     def effect_slopes(self, of_value: Tensor, of_shared: Tensor) -> Tensor:
-        """Return slopes in values, intercepts and covariates, (M, …), of (M·K, d), (n, M, K)."""
+        """Return slopes in values, intercepts and covariates, (M, …), of (M·R·K, d), (n, M, K)."""
         n, M, K = of_shared.shape
         covariates = self.layout.samples.covariates
         gamma = (covariates.T @ of_shared.reshape(n, M * K)).reshape(-1, M, K)
-        lines = [of_value.reshape(M, K, -1).transpose(1, 2), of_shared.sum(dim=0)]
+        d = of_value.shape[1]
+        lines = [of_value.reshape(-1, K, d).transpose(1, 2), of_shared.sum(dim=0)]
         return torch.cat([line.reshape(M, -1) for line in [*lines, gamma.transpose(0, 1)]], dim=1)
 
 
@@ -125,8 +131,8 @@ class _Slopes(NamedTuple):
     """Losses of fits, and their slopes in what parameters enter through."""
 
     total: Tensor  # (M,)
-    of_scores: Tensor  # (N, M)
-    of_rows: Tensor  # (N, M, K)
+    of_scores: Tensor  # (N, M·R)
+    of_rows: Tensor  # (N, M·R, K)
     of_shared: Tensor  # (n, M, K)
     of_log_phi: Tensor  # (M,)
 
@@ -165,11 +171,13 @@ def _pooled_slopes(
     weights: Tensor,
     log_phi: Tensor,
 ) -> _Slopes:
-    offsets, sample = layout.samples.offsets, layout.shared.sample
-    pooled = segment_sum(kappa[:, :, None] * effects, offsets)  # (n, M, K)
-    losses, slopes = _family_terms(layout, layout.samples.y, pooled + shared)
+    offsets, sample, (n, M, K) = layout.samples.offsets, layout.shared.sample, shared.shape
+    pooled = segment_sum(kappa[:, :, None] * effects, offsets)  # (n, M·R, K)
+    z = pooled.reshape(n, M, layout.n_heads, K).sum(dim=2) + shared
+    losses, slopes = _family_terms(layout, layout.samples.y, z)
     slopes = weights[:, :, None] * slopes
-    of_rows = kappa[:, :, None] * slopes[sample]
+    of_heads = slopes.repeat_interleave(layout.n_heads, dim=1)  # (n, M·R, K)
+    of_rows = kappa[:, :, None] * of_heads[sample]
     of_scores = (of_rows * (effects - pooled[sample])).sum(dim=2)
     total = (weights * losses).sum(dim=0)
     return _Slopes(total, of_scores, of_rows, slopes, torch.zeros_like(total))

@@ -1,12 +1,12 @@
-r"""Many fits of one head to the same rows, in one pass per step.
+r"""Many fits to the same rows, in one pass per step.
 
 Contestants and folds share their rows: fit m has penalties and sample weights of its own (0 for
 held-out samples), and one pass over the rows gives the scores of all fits,
 
 .. math:: ψ_m = x W_m x^⊤/\sqrt d + u_m·x .
 
-W is symmetric; its parameters are its diagonal and √2 times its upper triangle, so that their norm
-is that of W. Fit m minimizes
+Several heads have such scores each, and their predictors are added. W is symmetric; its parameters
+are its diagonal and √2 times its upper triangle, so that their norm is that of W. Fit m minimizes
 
 .. math:: \sum_i w_{im}\, ℓ_m(y_i, X_i) + \tfrac12 q_m‖W‖² + \tfrac12 l_m‖u‖² + \tfrac12 r_m‖v‖²
 
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -54,7 +54,7 @@ class Penalties(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ManyFits:
-    """M fits of one head to the same samples.
+    """M fits to the same samples.
 
     Attributes
     ----------
@@ -70,6 +70,10 @@ class ManyFits:
         How many leading covariates are not penalized.
     rows : tensor of shape (M, n, d), optional
         One row per sample that each fit without scores sees instead of the mean row.
+    n_heads : int
+        R, of all fits; several heads are for the loss of pooled rows.
+    coupling : {"distinct", "independent"}
+        How the fitted heads choose rows. While they are fitted, they are independent.
     """
 
     shared: SharedRows
@@ -78,6 +82,8 @@ class ManyFits:
     readouts: Sequence[str]
     n_free: int = 0
     rows: Tensor | None = None
+    n_heads: int = 1
+    coupling: str = "distinct"
 
     @property
     def attends(self) -> bool:
@@ -97,7 +103,7 @@ class ManyFits:
 
     @property
     def n_score_parameters(self) -> int:
-        """Count of parameters of a score, Q."""
+        """Count of parameters of the score of a head, Q."""
         d = self.samples.n_features
         if not self.attends:
             return 0
@@ -109,9 +115,8 @@ class ManyFits:
 
     @cached_property
     def _layout(self) -> Layout:
-        return Layout(
-            self.shared, self.n_score_parameters, self._is_quadratic, self._has_dispersion
-        )
+        scores = (self.n_score_parameters, self._is_quadratic)
+        return Layout(self.shared, *scores, self._has_dispersion, self.n_heads)
 
     @property
     def _has_dispersion(self) -> bool:
@@ -125,8 +130,8 @@ class ManyFits:
         linear_terms = min(d, self.n_score_parameters)
         pairs = self.n_score_parameters - linear_terms
         for quadratic, linear, value in self.penalties:
-            line = [quadratic] * pairs + [linear] * linear_terms
-            line += [value] * (d * K) + [LEAST_RIDGE] * (K + self.n_free * K)
+            line = ([quadratic] * pairs + [linear] * linear_terms) * self.n_heads
+            line += [value] * (self.n_heads * d * K) + [LEAST_RIDGE] * (K + self.n_free * K)
             line += [value] * ((q - self.n_free) * K) + [0.0] * self._has_dispersion
             lines.append(line)
         return torch.tensor(lines, dtype=torch.float64, device=self.weights.device)
@@ -134,7 +139,14 @@ class ManyFits:
     # ------------------------------------------------------------------ fitting
 
     def fit(self) -> Tensor:
-        """Return the parameters of all fits, (M, P): scores from 0, values from the pooled GLM."""
+        """Return the parameters of all fits, (M, P): scores from 0, values from the pooled GLM.
+
+        Heads come one after the other, from 0: from one start they would all find the same rows.
+        """
+        if self.n_heads > 1:
+            fewer = replace(self, n_heads=self.n_heads - 1)
+            start = self._with_another_head(fewer.fit(), fewer)
+            return minimize_many(self._objective, start, MOST_STEPS, TOLERANCE)
         effects = self._of_mean_rows() if self.attends else self
         zero = torch.zeros_like(effects._ridges)
         zero[:, self._intercepts(0)] = self._null_predictor()
@@ -148,6 +160,14 @@ class ManyFits:
         if self._has_dispersion:
             start[:, -1] = math.log(self.samples.family.initial_dispersion(1.0))
         return minimize_many(self._objective, start, MOST_STEPS, TOLERANCE)
+
+    def _with_another_head(self, theta: Tensor, fewer: ManyFits) -> Tensor:
+        """Return the parameters of fits with one head less, and zeros for the last head, (M, P)."""
+        d, K, Q = self.samples.n_features, self.samples.n_outputs, self.n_score_parameters
+        scores, values = fewer.n_heads * Q, fewer.n_heads * d * K
+        parts = theta.split([scores, values, theta.shape[1] - scores - values], dim=1)
+        none = theta.new_zeros(len(theta), Q + d * K)
+        return torch.cat([parts[0], none[:, :Q], parts[1], none[:, Q:], parts[2]], dim=1)
 
     def _of_mean_rows(self) -> ManyFits:
         same = (self.shared, self.penalties, self.weights)
@@ -192,18 +212,18 @@ class ManyFits:
     def _module(self, theta: Tensor, readout: str) -> DiagonalAttention:
         """Return one fit, (P,), as diagonalized attention of affine scores."""
         d, K, q = self.samples.n_features, self.samples.n_outputs, self.samples.n_covariates
-        Q = self.n_score_parameters
-        query_key = theta.new_zeros(1, d + 1, d + 1)
-        if Q:
-            linear = theta[Q - d : Q] * (d**0.5 / 2)  # enters twice, divided by √d
-            query_key[0, :d, d] = query_key[0, d, :d] = linear
-            query_key[0, :d, :d] = symmetric_matrix(theta[: Q - d], d)
-        rest = theta[Q:].split([d * K, K, q * K] + [1] * self._has_dispersion)
-        value, intercept, covariate = rest[0].reshape(1, d, K), rest[1], rest[2].reshape(q, K)
+        Q, R = self.n_score_parameters, self.n_heads
+        query_key = theta.new_zeros(R, d + 1, d + 1)
+        for r, scores in enumerate(theta[: R * Q].reshape(R, Q) if Q else ()):
+            linear = scores[Q - d :] * (d**0.5 / 2)  # enters twice, divided by √d
+            query_key[r, :d, d] = query_key[r, d, :d] = linear
+            query_key[r, :d, :d] = symmetric_matrix(scores[: Q - d], d)
+        rest = theta[R * Q :].split([R * d * K, K, q * K] + [1] * self._has_dispersion)
+        value, intercept, covariate = rest[0].reshape(R, d, K), rest[1], rest[2].reshape(q, K)
         return DiagonalAttention.with_parameters(
             *(query_key, None, value, intercept, covariate),
             score_form="affine",
-            coupling="distinct",
+            coupling=self.coupling,
             readout="mixture" if readout == "mixture" else "pooled",
             family=self.samples.family,
         ).to(self.samples.device, self.samples.dtype)

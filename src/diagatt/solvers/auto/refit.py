@@ -62,12 +62,11 @@ def refit(contest: Contest, verdict: Verdict, problem: Problem, model: Model, **
     whole = problem.changed(prepared.apply)
     described = _with_errors(fits[entries.index(single)], single.contestant, whole, model)
     told = _told(described, prepared, problem)
-    blend = Blend(members, problem.family)
-    seen = contest.samples
     like = _attention(described.module, prepared) if single.contestant.attends else None
-    blend.align_heads(seen.values, seen.offsets, seen.log_prior, like)
     for module in (told.module, *(member.attention for member in members)):
         module.to(problem.dtype)  # the maps stay in float64
+    blend, seen = Blend(members, problem.family), contest.samples
+    blend.align_heads(seen.values, seen.offsets, seen.log_prior, like)
     return replace(
         told,
         blend=blend,
@@ -76,11 +75,12 @@ def refit(contest: Contest, verdict: Verdict, problem: Problem, model: Model, **
     )
 
 
+@torch.no_grad()
 def _attention(module: DiagonalAttention, prepared: Prepared) -> Tensor | None:  # (N, R)
     """Return the attention to the rows of the contest, if there are heads to put in order."""
     if module.n_heads == 1:
         return None
-    samples = prepared.samples
+    samples = prepared.samples.to(module.value.dtype)
     given = (samples.values, samples.offsets)
     return map_blocks(module.attention, *given, log_prior=samples.log_prior)
 
