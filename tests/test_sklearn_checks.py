@@ -1,6 +1,7 @@
 """scikit-learn's own estimator checks, plain and lifted to samples of several rows."""
 
 import hashlib
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,8 +16,9 @@ from diagatt import (
     DiagAttRegressor,
     RaggedRows,
 )
-from diagatt.solvers import Gradient, Mixture, auto
-from diagatt.solvers.auto import many
+from diagatt.solvers import Gradient, Likelihood, Mixture, auto
+from diagatt.solvers.auto import contestants, many
+from diagatt.solvers.likelihood import starts
 
 LEAST_CHECKS = 55
 # In some of the suite's random data no row decides, and a planted leak hides every row.
@@ -101,14 +103,21 @@ def test_plain_suite(estimator):
 
 @pytest.fixture
 def _few_contestants(monkeypatch):
-    """The default's contest as it is for many rows of normal features, with short fits.
+    """The default's contest with one map, few contestants of each sort, and short fits.
 
-    What the suite asks (weights, types, names, invariances) does not depend on how far a fit goes.
+    Every sort takes part: without attention, with features of samples, both readouts of attention,
+    extreme rows, latent rows. What the suite asks (weights, types, names, invariances) does not
+    depend on how many of a sort there are, nor on how far a fit goes.
     """
     monkeypatch.setattr(auto, "LARGE_CONTEST", 0)
-    monkeypatch.setattr(many, "MOST_STEPS", 12)
-    monkeypatch.setattr(many, "GLM_STEPS", 12)
+    monkeypatch.setattr(auto, "SAMPLE_FEATURES", (("size", "sum", "max"), ("min", "spread")))
     monkeypatch.setattr(auto, "distinct_maps", lambda *_: ["unit"])
+    monkeypatch.setattr(many, "MOST_STEPS", 3)
+    monkeypatch.setattr(many, "GLM_STEPS", 3)
+    monkeypatch.setitem(contestants._UNIFORM, "affine", (1, 100))
+    monkeypatch.setattr(contestants, "Likelihood", partial(Likelihood, max_iterations=5))
+    monkeypatch.setattr(starts, "TRIAL_ITERATIONS", 2)
+    monkeypatch.setattr(starts, "ROWS_FIRST", [0.0, 0.5])
 
 
 @pytest.mark.usefixtures("_few_contestants")
