@@ -51,7 +51,7 @@ def early_rule(problem: Samples) -> tuple[float, float]:
     .. math:: T = 0.0096\, \frac{s \sqrt{pd}}{n^{1/3}} \Big/ \frac1n \sum_i ‖X_i‖^2,
               \qquad σ = 0.70\, \frac{d^{1/4}}{\sqrt{np}},
 
-    where p is the mean number of rows and s the root mean square of y (1 for classes). Both
+    where p is the mean count of rows and s the root mean square of y (1 for classes). Both
     constants and the form were read off the published tables; nothing derives them.
     Return T and σ.
     """

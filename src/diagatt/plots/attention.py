@@ -57,7 +57,7 @@ def top_rows(
     names : p names of rows, optional
         For example the words of a text; row indices by default.
     most : int
-        Number of rows to list.
+        Count of rows to list.
     ax : matplotlib Axes, optional
 
     Examples

@@ -65,7 +65,7 @@ def coefficients(
     level : float
         Confidence level of the intervals.
     most : int
-        Number of coefficients to draw; the largest absolute estimates are kept.
+        Count of coefficients to draw; the largest absolute estimates are kept.
     ax : matplotlib Axes, optional
 
     Examples

@@ -32,7 +32,7 @@ def slide(
     coords : array of shape (n, 2)
         Left upper corners (x, y) of the patches.
     relative : array of shape (n,)
-        Attention times the number of rows of the sample: 1 is uniform attention. Colours are on a
+        Attention times the count of rows of the sample: 1 is uniform attention. Colours are on a
         logarithmic scale from 0.1 up.
     side : float
         Side of a patch, in the units of `coords`.

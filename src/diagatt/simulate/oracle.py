@@ -133,7 +133,7 @@ def _posterior_mean(X: RaggedRows, attention: np.ndarray, beta: np.ndarray) -> n
 def _locate(attention: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Return the s rows most likely to be active, (n, s), in the order of the heads.
 
-    The expected number of active rows among them is the sum of their probabilities, so no other s
+    The expected count of active rows among them is the sum of their probabilities, so no other s
     rows have a larger expected CRLR; one argmax per head could name a row twice.
     """
     s = attention.shape[1]

@@ -33,7 +33,7 @@ class PaperSetting:
         ``"table1-p100-d70"`` belongs to ``"table1"``.
     task : {"regression", "classification"}
     n, p, d : int
-        Numbers of training samples, rows and features.
+        Counts of training samples, rows and features.
     mu, sigma2 : tuple of float
         One entry per active row; for classification those of classes 1 and 0.
     rho : float
@@ -55,7 +55,7 @@ class PaperSetting:
 
     @property
     def n_test(self) -> int:
-        """Number of test samples, a quarter of the training samples."""
+        """Count of test samples, a quarter of the training samples."""
         return self.n // 4
 
     def draw(self, n: int | None = None, seed: Seed = 0, **options: Any) -> Simulation:

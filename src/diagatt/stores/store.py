@@ -289,7 +289,7 @@ class RowStore:
         return min(float(weights.min()) for weights in found if weights is not None)
 
     def lengths(self) -> np.ndarray:
-        """Return the number of rows of every sample, read without the rows."""
+        """Return the count of rows of every sample, read without the rows."""
         return np.concatenate([self._lengths(k) for k in range(len(self.shards))])
 
     def take(self, samples: Any) -> StoredPart:

@@ -31,7 +31,7 @@ class Method:
 
     `settings` are plain values, as JSON can hold them: they are part of the key of every result,
     and estimators may be rebuilt without any key changing. ``"n_heads": "active"`` is as many
-    heads as rows are active, ``"tried"`` the numbers of heads that the scenario tries; "preset"
+    heads as rows are active, ``"tried"`` the counts of heads that the scenario tries; "preset"
     names a preset of the estimator.
     """
 
@@ -87,7 +87,7 @@ def make_estimator(method: str, *, classifies: bool, seed: int = 0, **described:
     classifies : bool
     seed : int
     **described
-        As in `Method.described`: active rows per sample, numbers of heads to try, and settings
+        As in `Method.described`: active rows per sample, counts of heads to try, and settings
         other than the method's own.
 
     Examples

@@ -102,7 +102,7 @@ def run_tasks(
     tasks : sequence of Task
     store : ResultStore
     jobs : int
-        Number of processes on this machine.
+        Count of processes on this machine.
     cluster : str, optional
         Address of a dask scheduler, ``tcp://host:8786``; tasks then run on its workers, and those
         of a worker that dies run again on another.

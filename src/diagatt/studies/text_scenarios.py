@@ -28,7 +28,7 @@ __all__ = ["UCI", "Keywords", "uci_comments"]
 KEYWORD_LISTS = "DIAGATT_KEYWORD_LISTS"
 KEYWORD_FOLDS = 5
 # Rows that the competitors may name (R̃). For keywords the supplement says 3, but group lasso's
-# rate is R̃ over the number of rows: the published 41 % and MDSP's 40 % are 5 of 12.75, not 3.
+# rate is R̃ over the count of rows: the published 41 % and MDSP's 40 % are 5 of 12.75, not 3.
 LOCATED = 5
 WORDS_KEPT = 60  # located words per class and fit that are kept for Table 3
 FIRST_SPLIT = 100  # splits 0 to 19 were seen while defaults were being chosen

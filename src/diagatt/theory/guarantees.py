@@ -58,11 +58,11 @@ def subgaussian_radius(
         Sub-Gaussian scale of the centred rows. With bounded standardized norm K² may be
         replaced by the largest eigenvalue of all covariances.
     p_max : int
-        Largest number of rows in a sample.
+        Largest count of rows in a sample.
     eta : float
         Probability that the radius may be exceeded, in (0, 1).
     s : int
-        Number of heads.
+        Count of heads.
     tau : float
         Temperature.
     C : float
@@ -96,7 +96,7 @@ def gaussian_radius(
     p_max, eta
         As in :func:`subgaussian_radius`.
     s : int
-        Number of heads over which the radius holds jointly; at least the number of matrices.
+        Count of heads over which the radius holds jointly; at least the count of matrices.
 
     Examples
     --------

@@ -69,7 +69,7 @@ class Moments:
 
     @property
     def n_features(self) -> int:
-        """Number of features of a row, the paper's d."""
+        """Count of features of a row, the paper's d."""
         return len(self.mean)
 
     @property

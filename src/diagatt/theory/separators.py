@@ -25,7 +25,7 @@ class SeparatingMatrix:
     operator_norm_bound: float  #: The paper's bound 1 / (τ λ_min(Δ)).
     tau: float  #: Temperature τ.
     lambda_min: float  #: Smallest eigenvalue of the contrast Δ, in the subspace if there is one.
-    mean_rank: int  #: rank(Z), the number of directions given up to annihilate the means.
+    mean_rank: int  #: rank(Z), the count of directions given up to annihilate the means.
     theorem: str  #: Where the construction stands in the paper.
 
     def scores(self, rows: np.ndarray) -> np.ndarray:

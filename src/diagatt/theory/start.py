@@ -35,7 +35,7 @@ def separating_start(
         :func:`class_moments`.
     background : Moments
     p_max : int
-        Largest number of rows in a sample.
+        Largest count of rows in a sample.
     epsilon : float
         Softmax error that the expected scores should reach: the temperature is set so that the
         gap is ``2 log((p_max − 1)/ε)``.

@@ -112,7 +112,7 @@ class PatchRows(TransformerMixin, BaseEstimator):
         self.max_pixels = max_pixels
 
     def fit(self, images: Any, y: Any = None) -> Self:
-        """Learn the number of channels from the first image.
+        """Learn the count of channels from the first image.
 
         Parameters
         ----------
@@ -125,7 +125,7 @@ class PatchRows(TransformerMixin, BaseEstimator):
         return self.set_channels(1 if pixels.ndim == 2 else pixels.shape[2])
 
     def set_channels(self, n_channels: int) -> Self:
-        """Fit without images: their number of channels is all there is to learn."""
+        """Fit without images: the count of their channels is all there is to learn."""
         d1, d2 = self._grid.patch
         self.n_channels_, self.n_features_out_ = n_channels, d1 * d2 * n_channels
         return self
