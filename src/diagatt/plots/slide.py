@@ -1,4 +1,4 @@
-"""A heat map of a slide: every patch where it stands, coloured by attention."""
+"""A heat map of a slide: every patch at its place, coloured by attention."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["slide"]
 
-LEAST, MOST = 0.1, 10.0  # ends of the colour scale, if weights do not exceed them
+LEAST, MOST = 0.1, 10.0  # ends of the colour scale; the upper one grows with the weights
 
 
 def slide(

@@ -3,7 +3,7 @@
 The paper draws the entries of β from N(1, 1) once, keeps β over replications and does not print it.
 Only its scale shows in the tables: the RMSE of group lasso is that of a constant prediction,
 ``√(Σ_j σ_j² β_jᵀβ_j (1 − ρ) + 1)``. Here β is drawn once with a fixed seed and rescaled so that
-this equals the published value; the bold μ is drawn once, too, and Σ is the identity.
+this expression equals the published value; the bold μ is drawn once, too, and Σ is the identity.
 """
 
 from __future__ import annotations

@@ -83,9 +83,9 @@ class SurvivalParameters(RegressionParameters):
     Attributes
     ----------
     shape : float
-        Of the Weibull law; 1 for a constant hazard.
+        Shape of the Weibull law; 1 means a constant hazard.
     censoring_rate : float
-        Censoring has the hazard ``censoring_rate·shape·t^(shape − 1)``; 0 for none.
+        Censoring has the hazard ``censoring_rate·shape·t^(shape − 1)``; 0 means no censoring.
     """
 
     shape: float

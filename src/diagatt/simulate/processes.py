@@ -30,8 +30,8 @@ class Simulation:
     ----------
     X : RaggedRows
     y : ndarray of shape (n,)
-        Has the type of X for regression; integers 0 and 1 for classification; events and times,
-        a structured array, for survival.
+        Numbers of the type of X for regression, integers 0 and 1 for classification, and a
+        structured array of events and times for survival.
     rows : ndarray of shape (n, s)
         Active rows; column k belongs to ``parameters.beta[k]``.
     parameters : RegressionParameters or ClassificationParameters

@@ -28,8 +28,8 @@ MARKERS = ("o", "s", "D", "^", "v")
 class Overlap(Scenario):
     """One line of Table S1: spectral overlap of s classes.
 
-    Its "methods" are the table's columns; nothing is random but the means, of which replication k
-    draws 30 anew.
+    Its "methods" are the table's columns. Only the means are random: every replication draws 30 new
+    sets of means.
     """
 
     s: int
@@ -45,7 +45,7 @@ class Overlap(Scenario):
 
     def run(self, method: str, replication: int, scale: float) -> dict[str, Any]:
         """Compute one column."""
-        ends = {"shared": (0.0,), "class-specific": (1.0,)}  # of the path between them
+        ends = {"shared": (0.0,), "class-specific": (1.0,)}  # the two ends of the path
         study = run_study(
             classes=(self.s,), fractions=ends.get(method, FRACTIONS), seed=replication
         )

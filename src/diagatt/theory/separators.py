@@ -193,7 +193,7 @@ def _separate(
     basis: np.ndarray | None = None,
     name: str = "Δ_Σ = Σ₁ − Σ₀",
 ) -> SeparatingMatrix:
-    """Whiten, project the means (d, k) away, and lift back: every single-head version."""
+    """Whiten, project the means (d, k) away, and lift back, as all single-head versions do."""
     B, lambda_min, mean_rank = whiten_and_project(Delta, means, tau=tau, basis=basis, name=name)
     L = (B if basis is None else basis @ B) / np.sqrt(tau)
     return SeparatingMatrix(

@@ -71,7 +71,8 @@ class PatchRows(TransformerMixin, BaseEstimator):
         or extend it at the bottom and on the right by its last line and column or by zeros. An
         image smaller than one patch is always refused.
     channels : {None, "grey", "colour"}
-        As they are (all images alike), or turned into one channel or three.
+        Whether images keep their channels (None; all must have the same) or are turned into one
+        or three.
     max_pixels : int
         Larger images are refused, files before they are decoded.
 

@@ -102,7 +102,7 @@ class EmbeddedTexts:
     ) -> list[list[WordWeight]]:
         """Return the words of the rows that `locate` named, (n_texts, n_located); -1 is none.
 
-        Their weights are those of `attention`, NaN without.
+        Their weights are those of `attention`, or NaN if it is None.
         """
         result = []
         for i, chosen in enumerate(rows.tolist()):

@@ -80,7 +80,7 @@ def text_estimator(
     Parameters
     ----------
     n_texts : int
-        It decides the epochs and the ridges.
+        Epochs and ridges follow from it.
     estimator : DiagAttClassifier or DiagAttRegressor
     preset : {"text", "keyword"}
         For the tone of texts, or a blend for texts in which one word decides.
