@@ -1,4 +1,4 @@
-"""What is stored, side by side: means, ranks, paired differences."""
+"""Comparison of stored results: means, ranks, and paired differences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["MAIN", "Comparison", "critical_difference", "mean_ranks"]
 
 #: The score by which a task is judged first.
 MAIN = {"binary": "auc", "multiclass": "accuracy", "regression": "r2"}
-#: Scores of which less is better.
+#: Scores that are better if they are smaller.
 COSTS = ("ece", "rmse", "mae", "fit_seconds", "predict_seconds", "peak_mb")
 
 
@@ -64,7 +64,7 @@ class Comparison:
             held.machines.append(line["machine"])
             held.dates.append(line["date"])
         for where in list(held.found):
-            if where in held.reasons:  # it failed on some split: the whole is no result
+            if where in held.reasons:  # a failure on one split discards the others
                 del held.found[where]
         return held
 
@@ -130,11 +130,11 @@ class Comparison:
 def mean_ranks(
     held: Comparison, sets: Sequence[str], methods: Sequence[str], score: str
 ) -> tuple[dict[str, float], int]:
-    """Return mean ranks (1 is best) over sets, and over how many sets.
+    """Return mean ranks (1 is best) over sets, and the count of sets.
 
-    A method that failed on a set has the last rank there, shared with others that failed. Sets on
-    which a method was not run at all are left out for all, so that ranks are comparable. "main"
-    stands for the main score of each task.
+    A method that failed on a set has the last rank there, which it shares with others that failed.
+    Sets on which some method was not run at all are left out for all methods, so that ranks are
+    comparable. "main" stands for the main score of each task.
     """
     from scipy.stats import rankdata
 

@@ -42,7 +42,7 @@ def score(
 
 
 def located_share(true_rows: list[np.ndarray], located: np.ndarray) -> float | None:
-    """Return the share of samples with key rows whose located row is one; None without any.
+    """Return the share of samples with key rows in which a key row is located; None without any.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 r"""Measures of predicted means.
 
-Regressions give means only; their density is that of the family with the dispersion that the
-*other* half of the samples shows, so that no method is favoured by fitting its training samples
+Regressions predict means only. The density is that of the family, with the dispersion estimated
+from the *other* half of the samples, so that no method profits from fitting its training samples
 closely.
 """
 
@@ -36,7 +36,7 @@ def number_scores(y: np.ndarray, mean: np.ndarray, family: str = "gaussian") -> 
     """
     found = {} if len(y) < 2 else {"r2": float(r2_score(y, mean))}
     found |= {"rmse": rmse(y, mean), "mae": float(mean_absolute_error(y, mean))}
-    # The dispersion comes from the other half, which must be there.
+    # The dispersion is estimated from the other half of the samples, so there must be one.
     return (
         found if len(y) < 2 else found | {"log_score": float(log_density(y, mean, family).mean())}
     )

@@ -1,4 +1,4 @@
-"""What a cross-validation is told with: a table, figures, and a paragraph for a methods section."""
+"""How a cross-validation is reported: a table, figures, and a paragraph for a methods section."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def scores_table(validation: Validation) -> tuple[list[str], list[list[Any]]]:
 
 
 def shown_interval(score: str, mean: float, low: float, high: float, classes: bool = False) -> str:
-    """Write a score with its interval, cut off where the score itself ends.
+    """Write a score with its interval, cut off at the smallest and the largest possible score.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def figures(validation: Validation) -> dict[str, Figure]:
 
     def keep(name: str, ax: Any) -> None:
         drawn[name] = ax.figure
-        plt.close(ax.figure)  # nobody else shows it
+        plt.close(ax.figure)  # pyplot would keep it
 
     y, ours = validation.y, validation.predictions[OURS]
     classes = validation.task.classes
@@ -154,7 +154,7 @@ def methods_paragraph(
     solver : str
     seed : int
     version : str
-        Of diagatt.
+        Version of diagatt.
     """
     task, score = validation.task, validation.main
     name = _REGRESSION.get(task.family, task.family) if task.classes is None else "ridge logistic"
