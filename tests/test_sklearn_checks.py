@@ -1,7 +1,6 @@
 """scikit-learn's own estimator checks, plain and lifted to samples of several rows."""
 
 import hashlib
-from functools import partial
 
 import numpy as np
 import pytest
@@ -16,9 +15,8 @@ from diagatt import (
     DiagAttRegressor,
     RaggedRows,
 )
-from diagatt.solvers import Gradient, Likelihood, Mixture, auto
-from diagatt.solvers.auto import contestants, many
-from diagatt.solvers.likelihood import starts
+from diagatt.solvers import Auto, Gradient, Mixture
+from tests.short_contest import shorten_contests
 
 LEAST_CHECKS = 55
 # In some of the suite's random data no row decides, and a planted leak hides every row.
@@ -80,8 +78,8 @@ PLAIN = [
     BlendedClassifier(members(DiagAttClassifier)),
 ]
 LIFTED = [
-    LiftedRegressor(solver=auto.Auto(folds=2)),
-    LiftedClassifier(solver=auto.Auto(folds=2)),
+    LiftedRegressor(solver=Auto(folds=2)),
+    LiftedClassifier(solver=Auto(folds=2)),
     LiftedRegressor(solver=SHORT_MIXTURE),
     LiftedClassifier(solver=SHORT_MIXTURE),
     LiftedBlendedRegressor(members(DiagAttRegressor)),
@@ -101,28 +99,9 @@ def test_plain_suite(estimator):
     assert len(results) >= LEAST_CHECKS
 
 
-@pytest.fixture
-def _few_contestants(monkeypatch):
-    """The default's contest with one map, few contestants of each sort, and short fits.
-
-    Every sort takes part: without attention, with features of samples, both readouts of attention,
-    extreme rows, latent rows. What the suite asks (weights, types, names, invariances) does not
-    depend on how many of a sort there are, nor on how far a fit goes.
-    """
-    monkeypatch.setattr(auto, "LARGE_CONTEST", 0)
-    monkeypatch.setattr(auto, "SAMPLE_FEATURES", (("size", "sum", "max"), ("min", "spread")))
-    monkeypatch.setattr(auto, "distinct_maps", lambda *_: ["unit"])
-    monkeypatch.setattr(many, "MOST_STEPS", 3)
-    monkeypatch.setattr(many, "GLM_STEPS", 3)
-    monkeypatch.setitem(contestants._UNIFORM, "affine", (1, 100))
-    monkeypatch.setattr(contestants, "Likelihood", partial(Likelihood, max_iterations=5))
-    monkeypatch.setattr(starts, "TRIAL_ITERATIONS", 2)
-    monkeypatch.setattr(starts, "ROWS_FIRST", [0.0, 0.5])
-
-
-@pytest.mark.usefixtures("_few_contestants")
 @pytest.mark.parametrize("estimator", LIFTED, ids=lambda e: type(e).__name__)
 def test_lifted_suite(estimator, monkeypatch):
+    shorten_contests(monkeypatch)
     # Attention is not convex: weights against repetition are compared at 1e-4, and only they.
     compare = estimator_checks.assert_allclose_dense_sparse
 
