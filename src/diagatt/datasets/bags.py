@@ -59,9 +59,11 @@ class Bags:
             raise ValueError(f"task={self.task!r} of {self.name} must be one of {TASKS}.")
         lengths = {"y": len(self.X), "groups": len(self.X), "covariates": len(self.X)}
         for part, expected in (lengths | {"row_labels": self.X.n_rows}).items():
-            held = getattr(self, part)
-            if held is not None and len(held) != expected:
-                raise ValueError(f"{part} of {self.name} has {len(held)} entries, not {expected}.")
+            entries = getattr(self, part)
+            if entries is not None and len(entries) != expected:
+                raise ValueError(
+                    f"{part} of {self.name} has {len(entries)} entries, not {expected}."
+                )
         if self.task == "binary" and set(np.unique(self.y)) != {0, 1}:
             raise ValueError(f"{self.name} is binary: its responses must be 0 and 1, both present.")
 

@@ -138,7 +138,7 @@ class Kind:
         if columns.id is not None:
             ids = table.strings(columns.id)
         from diagatt.kinds.categories import covariates, learned
-        from diagatt.kinds.known import offsets, responses
+        from diagatt.kinds.responses_and_offsets import offsets, responses
 
         columns = learned(table, columns)
         y, (Z, names) = responses(table, columns), covariates(table, columns)

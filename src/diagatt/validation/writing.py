@@ -72,36 +72,36 @@ def figures(validation: Validation) -> dict[str, Figure]:
 
     drawn = {}
 
-    def keep(name: str, ax: Any) -> None:
+    def add(name: str, ax: Any) -> None:
         drawn[name] = ax.figure
         plt.close(ax.figure)  # pyplot would keep it
 
     y, ours = validation.y, validation.predictions[OURS]
     classes = validation.task.classes
     if validation.task.has_times:
-        keep("survival-by-risk", plots.survival_by_risk(y, ours))
+        add("survival-by-risk", plots.survival_by_risk(y, ours))
         return drawn
     if validation.task.outcomes and classes is None:
         for k, name in enumerate(validation.task.outcomes):
             ax = plots.observed_predicted(y[:, k], ours[:, k])
             ax.set_title(name, fontsize=10, parse_math=False)
-            keep(f"observed-predicted-{re.sub(r'[^a-zA-Z0-9_-]+', '-', name)}", ax)
+            add(f"observed-predicted-{re.sub(r'[^a-zA-Z0-9_-]+', '-', name)}", ax)
         return drawn
     if validation.task.outcomes:
-        keep("roc", _roc(validation))
+        add("roc", _roc(validation))
         return drawn
     if classes is None:
-        keep("observed-predicted", plots.observed_predicted(y, ours))
+        add("observed-predicted", plots.observed_predicted(y, ours))
         return drawn
-    keep("roc", _roc(validation))
+    add("roc", _roc(validation))
     if len(classes) == 2:
         ax = plots.calibration(y == 1, ours[:, 1])
         ax.set_xlabel(f"predicted probability of {classes[1]}", parse_math=False)
     else:
         ax = plots.calibration(ours.argmax(axis=1) == y, ours.max(axis=1))
         ax.set(xlabel="probability of the predicted class", ylabel="share that was right")
-    keep("calibration", ax)
-    keep("confusion", plots.confusion(classes[y], classes[ours.argmax(axis=1)], classes=classes))
+    add("calibration", ax)
+    add("confusion", plots.confusion(classes[y], classes[ours.argmax(axis=1)], classes=classes))
     return drawn
 
 
