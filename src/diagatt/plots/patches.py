@@ -83,10 +83,12 @@ def draw_attention(model: Any, image: Any, axes: Any = None, truth: Any = None) 
 
     Examples
     --------
+    >>> from diagatt import DiagAttClassifier
     >>> from diagatt.datasets.canvas import digit_canvas
     >>> from diagatt.images import ImageClassifier
     >>> train, test = digit_canvas(300, 1, size=24, seed=0)
-    >>> model = ImageClassifier(random_state=0).fit(train.images, train.y)
+    >>> quick = DiagAttClassifier(solver="likelihood", random_state=0)
+    >>> model = ImageClassifier(estimator=quick).fit(train.images, train.y)
     >>> figure = draw_attention(model, test.images[0])
     >>> figure.axes[0].get_title()[:14]
     'head 0: weight'
