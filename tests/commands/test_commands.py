@@ -255,7 +255,8 @@ def test_one_module_is_built_per_command(folder, monkeypatch):
         assert built == [1], command
 
 
-def test_texts_in_which_one_word_decides(tmp_path, fewer_starts):
+def test_texts_in_which_one_word_decides(tmp_path, fewer_starts, monkeypatch):
+    monkeypatch.setitem(fewer_starts._KEYWORD_LAYER, "steps", 250)
     path, model, out = (tmp_path / name for name in ("t.csv", "m.safetensors", "p.jsonl"))
     words = ["superb", "dismal", "lovely", "dreadful"]
     lines = [f"The {w} box came on day {i}.,{i % 2}" for i, w in enumerate(words * 3)]
