@@ -74,7 +74,7 @@ def fit_all(folder: Path) -> None:
     from diagatt.solvers.auto import many
 
     stored.READ_WHOLE = 0
-    many.MOST_STEPS = many.GLM_STEPS = 10  # short fits differ between processes if any do
+    many.MOST_STEPS = many.GLM_STEPS = 10  # enough to show a difference between processes
     with joined() as group:
         found = {}
         for name, (store, face, settings) in FITS.items():

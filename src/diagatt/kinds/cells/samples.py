@@ -164,8 +164,6 @@ class CellSamples:
                     count = chosen.stop - chosen.start
                     beside["covariates"] = self.covariates.slice(chosen.start, count)
                 writer.extend(rows, **beside)
-                del (
-                    rows,
-                    beside,
-                )  # otherwise two parts would be in memory at the next step
+                # Otherwise two parts would be in memory while the next one is read.
+                del rows, beside
         return RowStore(path, memory=memory)
