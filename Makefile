@@ -8,6 +8,8 @@ CORE   := $(VENV)/.core
 READY  := $(VENV)/.ready
 # Two cores is the machine we promise times for; more workers are welcome to more.
 WORKERS ?= 2
+# Workers, and the processes that tests start, would fight for the cores with more threads each.
+ONE_THREAD := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint types check check-fast test-oldest test-newest test-portable test-shuffled test-busy \
@@ -60,14 +62,14 @@ types: $(READY)
 
 check: $(READY)
 	@sh scripts/ensure_chromium.sh
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+	$(ONE_THREAD) $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 # The unit tests of the core, for the time between two edits.
 FAST := tests/attention tests/families tests/solvers tests/test_segments.py tests/test_scores.py tests/test_ragged*.py \
 	tests/test_coerce.py tests/test_parameters.py tests/test_selection.py tests/test_rooms.py
 
 check-fast: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m "not slow" $(FAST)
+	$(ONE_THREAD) $(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m "not slow" $(FAST)
 
 # The same with other versions, each in an environment of its own. Older builds of torch for Linux bring gigabytes
 # of CUDA, so the oldest torch is tested only if asked for: make test-oldest OLDEST_TORCH=2.3.0
@@ -81,7 +83,7 @@ FAST_TOOLS   := hypothesis pandas polars pytest pytest-randomly pytest-xdist
 	@touch $@
 
 test-oldest: .venv-oldest/.ready
-	.venv-oldest/bin/pytest -q -n $(WORKERS) --dist worksteal -m "not slow" $(FAST)
+	$(ONE_THREAD) .venv-oldest/bin/pytest -q -n $(WORKERS) --dist worksteal -m "not slow" $(FAST)
 
 .venv-newest/.ready: pyproject.toml
 	$(NEWEST) -m venv .venv-newest
@@ -89,7 +91,7 @@ test-oldest: .venv-oldest/.ready
 	@touch $@
 
 test-newest: .venv-newest/.ready
-	.venv-newest/bin/pytest -q -n $(WORKERS) --dist worksteal -m "not slow" $(FAST)
+	$(ONE_THREAD) .venv-newest/bin/pytest -q -n $(WORKERS) --dist worksteal -m "not slow" $(FAST)
 
 test: lint types check
 
@@ -102,11 +104,11 @@ test-portable: $(READY)
 SEED ?= 1
 test-shuffled: $(READY)
 	@sh scripts/ensure_chromium.sh
-	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -p randomly --randomly-seed=$(SEED)
+	$(ONE_THREAD) $(BIN)/pytest -q -n $(WORKERS) --dist worksteal -p randomly --randomly-seed=$(SEED)
 
 test-busy: $(READY)
 	@sh scripts/ensure_chromium.sh
-	sh scripts/beside_busy.sh 6 $(BIN)/pytest -q -n $(WORKERS) --dist worksteal
+	$(ONE_THREAD) sh scripts/beside_busy.sh 6 $(BIN)/pytest -q -n $(WORKERS) --dist worksteal
 
 docs: $(READY)
 	$(PIP) -e ".[docs]"

@@ -11,6 +11,7 @@ import pytest
 from benchmarks.battery import judge
 from benchmarks.battery.__main__ import PARTS, table
 from benchmarks.battery.judge import Case
+from tests.short_contest import shorten_contests
 
 PER_FAMILY = 45
 WRONG = ("silent", "raw", "hang")
@@ -21,6 +22,14 @@ FAMILIES = {
     "fits": ["responses", "weights", "covariates", "stores"],
     "samples": ["arrays", "frames", "names", "nonsense"],
 }
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _short_contests():
+    """What is refused, and which answers agree, does not depend on how long contests take."""
+    with pytest.MonkeyPatch.context() as patched:
+        shorten_contests(patched)
+        yield
 
 
 @cache

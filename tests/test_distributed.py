@@ -1,15 +1,18 @@
 """Several processes: the same model, shared predictions, a killed rank.
 
-Run by itself, this file starts the jobs of 1, 2 and 3 processes: see `main`. The jobs of commands
-below are started by torchrun.
+Run by itself, this file forks the processes of all jobs but one: see `main`. The job whose rank is
+killed is started by torchrun.
 """
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
+import traceback
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -17,7 +20,7 @@ import pytest
 from typer.testing import CliRunner
 
 from diagatt import DiagAttClassifier, DiagAttRegressor, DiagAttSurvival, simulate
-from diagatt.commands.cli import app
+from diagatt.commands import cli
 from diagatt.solvers import Gradient, Likelihood, Mixture
 from diagatt.stores import RowStore
 from tests.closeness import assert_equal_up_to_rounding
@@ -64,12 +67,14 @@ FITS = {
 }
 
 
-def work(folder: Path) -> None:
+def fit_all(folder: Path) -> None:
     """The job of one process: fit everything, say what was found."""
     from diagatt.distributed import joined
     from diagatt.estimators import stored
+    from diagatt.solvers.auto import many
 
     stored.READ_WHOLE = 0
+    many.MOST_STEPS = many.GLM_STEPS = 10  # enough to show a difference between processes
     with joined() as group:
         found = {}
         for name, (store, face, settings) in FITS.items():
@@ -81,32 +86,104 @@ def work(folder: Path) -> None:
     path.write_text(json.dumps(found))
 
 
+def command(folder: Path, *words: str) -> None:
+    """The job of one process: a command, as ``python -m diagatt`` runs it."""
+    os.chdir(folder / "large")
+    sys.argv = ["diagatt", *words]
+    cli.main()
+
+
+def fit_beside_an_older_model(folder: Path) -> None:
+    """No attempt may replace what stood there before the job began."""
+    command(folder, *FIT, "--split", "0.3", "-o", "older/m")
+
+
+def fit_and_die_before_it_is_saved(folder: Path) -> None:
+    """The first attempt dies when its fit is done, with a checkpoint on the disk."""
+    from diagatt.kinds import files
+
+    if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+        files.save_model = lambda *_: os._exit(9)
+    command(folder, *FIT, "-o", "before-it-is-saved/m")
+
+
+def share_a_prediction(folder: Path) -> None:
+    """Both processes predict."""
+    command(folder, "predict", "quiet", "store", "-o", "out")
+
+
+FIT = ("fit", "store", "--solver", "likelihood")
+# Every job with its sizes, and how often it is started again.
+JOBS = {
+    fit_all: ((1, 2, 3), 0),
+    fit_beside_an_older_model: ((2,), 1),
+    fit_and_die_before_it_is_saved: ((2,), 1),
+    share_a_prediction: ((2,), 0),
+}
+
+
+def attempt(job, folder: Path, size: int, restarts: int, port: int) -> bool:
+    """Start the processes of a job as torchrun would, but by forking; say whether all succeed.
+
+    If one of them fails, the others are ended.
+    """
+    given = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": size}
+    if size > 1:
+        given |= {"TORCHELASTIC_RUN_ID": job.__name__, "TORCHELASTIC_RESTART_COUNT": restarts}
+    ranks = set()
+    for rank in range(size):
+        child = os.fork()
+        if child == 0:
+            run_rank(job, folder, {**given, "RANK": rank})
+        ranks.add(child)
+    succeeded = True
+    while ranks:
+        child, status = os.wait()
+        ranks.discard(child)
+        if status and succeeded:
+            succeeded = False
+            for other in ranks:
+                os.kill(other, signal.SIGTERM)
+    return succeeded
+
+
+def run_rank(job, folder: Path, given: dict) -> NoReturn:
+    """Be one process of a job; what it says as an error stands in a file of the job's name."""
+    said = os.open(folder / f"{job.__name__}.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(said, 2)
+    os.environ |= {name: str(value) for name, value in given.items()}
+    status = 1
+    try:
+        job(folder)
+        status = 0
+    except SystemExit as end:
+        status = int(end.code or 0)
+    except BaseException:
+        traceback.print_exc()
+    os._exit(status)
+
+
 def main(folder: Path) -> None:
-    """Start jobs as torchrun would, but by forking: what is imported is imported once."""
+    """Run all jobs one after the other; what is imported is imported once."""
+    import torch._dynamo  # noqa: F401, or the first step of Adam would import it in every process
     import torch.distributed as dist
 
-    for size in (1, 2, 3):
-        store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-        job = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": store.port, "WORLD_SIZE": size}
-        if size > 1:
-            job |= {"TORCHELASTIC_RUN_ID": "job", "TORCHELASTIC_RESTART_COUNT": 0}
-        ranks = []
-        for rank in range(size):
-            ranks.append(os.fork())
-            if ranks[-1] == 0:
-                os.environ |= {name: str(value) for name, value in (job | {"RANK": rank}).items()}
-                work(folder)
-                os._exit(0)
-        statuses = [os.waitpid(rank, 0)[1] for rank in ranks]  # of all, before any is judged
-        if any(statuses):
-            sys.exit(f"a process of the job of {size} failed: see above.")
+    restarted: dict[str, int | None] = {}  # how often, until the job succeeded; None if it did not
+    for job, (sizes, most_restarts) in JOBS.items():
+        for size in sizes:
+            # As torchrun's, the store outlives the processes.
+            store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+            attempts = range(most_restarts + 1)
+            successes = (k for k in attempts if attempt(job, folder, size, k, store.port))
+            restarted[f"{job.__name__}-{size}"] = next(successes, None)
+    (folder / "restarted.json").write_text(json.dumps(restarted))
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Stores of 5 and of 2 shards."""
     folder = tmp_path_factory.mktemp("distributed")
-    data = simulate.regression(600, p=6, d=4, seed=1)
+    data = simulate.regression(300, p=6, d=4, seed=1)
     X = data.X.astype(np.float64)
     five, two = (X.nbytes / 2**20 / shards for shards in (4.5, 1.9))
     RowStore.from_rows(folder / "numbers", X, data.y, dtype="float64", shard_mib=five)
@@ -148,10 +225,22 @@ def succeed(command, folder):
 
 
 @pytest.fixture(scope="module")
-def found(folder):
-    """What 1, 2 and 3 processes found, rank by rank."""
+def jobs(folder, large):
+    """The folder of all jobs, and how often each was restarted until it succeeded."""
+    for name in ("older", "before-it-is-saved"):
+        (large / name).mkdir()
+    (large / "older" / "m").write_bytes(b"years of work")
     # In processes of their own: what the jobs set there must not reach other tests.
     succeed([sys.executable, __file__, str(folder)], folder)
+    return folder, json.loads((folder / "restarted.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def found(jobs):
+    """What 1, 2 and 3 processes found, rank by rank."""
+    folder, restarted = jobs
+    for size in (1, 2, 3):
+        assert restarted[f"fit_all-{size}"] == 0, (folder / "fit_all.txt").read_text()
     return {
         (size, rank): json.loads((folder / f"found-{size}-{rank}.json").read_text())
         for size in (1, 2, 3)
@@ -191,19 +280,40 @@ def test_no_thread_of_the_group_outlives_it(found):
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory):
+def large(folder):
     """A store that is not read whole, and the model of a quiet fit by one process."""
-    folder = tmp_path_factory.mktemp("large")
+    place = folder / "large"
+    place.mkdir()
     data = simulate.regression(2000, p=50, d=12, seed=0)
-    RowStore.from_rows(folder / "store", data.X, data.y, shard_mib=0.5, text=[*map(str, data.y)])
-    line = ["fit", str(folder / "store"), "--solver", "likelihood", "-o", str(folder / "quiet")]
-    assert CliRunner().invoke(app, line).exit_code == 0
-    return folder
+    RowStore.from_rows(place / "store", data.X, data.y, shard_mib=0.5, text=[*map(str, data.y)])
+    line = ["fit", str(place / "store"), "--solver", "likelihood", "-o", str(place / "quiet")]
+    assert CliRunner().invoke(cli.app, line).exit_code == 0
+    return place
 
 
-def test_a_job_whose_rank_dies_ends_with_the_same_model(large):
-    worker = ["-m", "diagatt", "fit", "store", "--solver", "likelihood", "-o", "killed"]
-    command = torchrun(2, *worker, max_restarts=2, monitor_interval=0.1)
+DIES_WHEN_IT_HAS_SAVED = """
+import os
+from diagatt.commands import cli
+from diagatt.kinds import files
+
+def save_and_die(*given):
+    save(*given)
+    os._exit(9)
+
+attempt = os.environ["TORCHELASTIC_RESTART_COUNT"]
+if os.environ["RANK"] == "0":
+    with open("attempts", "a") as file:
+        file.write(attempt)
+if attempt == "1":
+    save, files.save_model = files.save_model, save_and_die
+cli.main()
+"""
+
+
+def test_a_job_whose_ranks_die_ends_with_the_same_model(large):
+    """One is killed while it fits; in the second attempt one dies when the model is written."""
+    (large / "job.py").write_text(DIES_WHEN_IT_HAS_SAVED)
+    command = torchrun(2, "job.py", *FIT, "-o", "killed", max_restarts=2, monitor_interval=0.1)
     job = subprocess.Popen(command, cwd=large, env=ENVIRONMENT, stderr=subprocess.DEVNULL)
     while not (large / "killed.checkpoint").exists() and job.poll() is None:
         time.sleep(0.001)
@@ -212,6 +322,7 @@ def test_a_job_whose_rank_dies_ends_with_the_same_model(large):
     )
     os.kill(int(ranks.stdout.split()[-1]), 9)
     assert job.wait(timeout=1800) == 0
+    assert (large / "attempts").read_text() == "012"
     quiet, killed = (DiagAttRegressor.load(large / name) for name in ("quiet", "killed"))
     theirs, ours = (
         np.concatenate([np.ravel(getattr(model, name)) for name in ATTRIBUTES])
@@ -222,55 +333,26 @@ def test_a_job_whose_rank_dies_ends_with_the_same_model(large):
     assert not list(large.glob("*checkpoint*"))
 
 
-DIES_AT_THE_END = """
-import os
-from diagatt.commands import cli, predict
-if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
-    predict.scores = lambda *_: os._exit(9)
-cli.main()
-"""
+def test_a_restarted_job_replaces_no_older_model(jobs, large):
+    folder, restarted = jobs
+    said = (folder / "fit_beside_an_older_model.txt").read_text()
+    assert restarted["fit_beside_an_older_model-2"] is None
+    assert said.count("error in process 0: --output older/m exists: pass --overwrite") == 2
+    assert (large / "older" / "m").read_bytes() == b"years of work"
+    assert [path.name for path in (large / "older").iterdir()] == ["m"]
 
 
-@pytest.mark.parametrize("old", [False, True], ids=["new", "older model"])
-def test_a_restarted_job_replaces_its_own_model_but_no_older_one(large, tmp_path, old):
-    (tmp_path / "job.py").write_text(DIES_AT_THE_END)
-    model = tmp_path / "m"
-    if old:
-        model.write_bytes(b"years of work")
-    fit = ("fit", "store", "--solver", "likelihood", "--split", "0.3", "-o", str(model))
-    command = torchrun(2, str(tmp_path / "job.py"), *fit, max_restarts=1, monitor_interval=0.1)
-    done = subprocess.run(
-        command, cwd=large, env=ENVIRONMENT, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode != 0) == old, done.stderr
-    if old:
-        assert f"error in process 0: --output {model} exists: pass --overwrite" in done.stderr
-        assert model.read_bytes() == b"years of work"
-    else:
-        assert DiagAttRegressor.load(model).n_samples_ < 2000
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["job.py", "m"]
+def test_a_restarted_job_removes_the_checkpoint_of_its_first_attempt(jobs, large):
+    folder, restarted = jobs
+    said = (folder / "fit_and_die_before_it_is_saved.txt").read_text()
+    assert restarted["fit_and_die_before_it_is_saved-2"] == 1, said
+    assert [path.name for path in (large / "before-it-is-saved").iterdir()] == ["m"]
 
 
-DIES_BEFORE_IT_SAVES = """
-import os
-from diagatt.commands import cli
-from diagatt.kinds import files
-if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
-    files.save_model = lambda *_: os._exit(9)
-cli.main()
-"""
-
-
-def test_a_restarted_job_removes_the_checkpoint_of_its_first_attempt(large, tmp_path):
-    (tmp_path / "job.py").write_text(DIES_BEFORE_IT_SAVES)
-    fit = ("fit", "store", "--solver", "likelihood", "-o", str(tmp_path / "m"))
-    command = torchrun(2, str(tmp_path / "job.py"), *fit, max_restarts=1, monitor_interval=0.1)
-    succeed(command, large)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["job.py", "m"]
-
-
-def test_processes_share_the_shards_of_a_prediction(large):
-    succeed(torchrun(2, "-m", "diagatt", "predict", "quiet", "store", "-o", "out"), large)
+def test_processes_share_the_shards_of_a_prediction(jobs, large):
+    folder, restarted = jobs
+    said = (folder / "share_a_prediction.txt").read_text()
+    assert restarted["share_a_prediction-2"] == 0, said
     store, model = RowStore(large / "store"), DiagAttRegressor.load(large / "quiet")
     parts = sorted((large / "out").glob("*.parquet"))
     assert len(parts) == len(store.shards)

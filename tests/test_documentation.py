@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from diagatt.commands import cli
 from diagatt.families import FAMILIES
 from diagatt.kinds import KINDS
+from diagatt.kinds.text import presets
 from diagatt.studies import STUDIES
 
 ROOT = Path(__file__).parent.parent
@@ -49,9 +50,13 @@ def relative(path):
 
 @pytest.fixture
 def empty_folder(tmp_path, monkeypatch):
-    """Work where nothing is, and take back what the page registers."""
+    """Work where nothing is, and take back what the page registers.
+
+    Models of texts average fewer starts than users' do, which nothing that pages show depends on.
+    """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setitem(presets._TEXT, "n_restarts", 6)
     before = [(registry, dict(registry)) for registry in (FAMILIES, STUDIES, KINDS)]
     yield tmp_path
     for registry, own in before:

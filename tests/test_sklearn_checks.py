@@ -15,8 +15,8 @@ from diagatt import (
     DiagAttRegressor,
     RaggedRows,
 )
-from diagatt.solvers import Gradient, Mixture, auto
-from diagatt.solvers.auto import many
+from diagatt.solvers import Auto, Gradient, Mixture
+from tests.short_contest import shorten_contests
 
 LEAST_CHECKS = 55
 # In some of the suite's random data no row decides, and a planted leak hides every row.
@@ -78,8 +78,8 @@ PLAIN = [
     BlendedClassifier(members(DiagAttClassifier)),
 ]
 LIFTED = [
-    LiftedRegressor(solver=auto.Auto(folds=2)),
-    LiftedClassifier(solver=auto.Auto(folds=2)),
+    LiftedRegressor(solver=Auto(folds=2)),
+    LiftedClassifier(solver=Auto(folds=2)),
     LiftedRegressor(solver=SHORT_MIXTURE),
     LiftedClassifier(solver=SHORT_MIXTURE),
     LiftedBlendedRegressor(members(DiagAttRegressor)),
@@ -99,21 +99,9 @@ def test_plain_suite(estimator):
     assert len(results) >= LEAST_CHECKS
 
 
-@pytest.fixture
-def _few_contestants(monkeypatch):
-    """The default's contest as it is for many rows of normal features, with short fits.
-
-    What the suite asks (weights, types, names, invariances) does not depend on how far a fit goes.
-    """
-    monkeypatch.setattr(auto, "LARGE_CONTEST", 0)
-    monkeypatch.setattr(many, "MOST_STEPS", 12)
-    monkeypatch.setattr(many, "GLM_STEPS", 12)
-    monkeypatch.setattr(auto, "distinct_maps", lambda *_: ["unit"])
-
-
-@pytest.mark.usefixtures("_few_contestants")
 @pytest.mark.parametrize("estimator", LIFTED, ids=lambda e: type(e).__name__)
 def test_lifted_suite(estimator, monkeypatch):
+    shorten_contests(monkeypatch)
     # Attention is not convex: weights against repetition are compared at 1e-4, and only they.
     compare = estimator_checks.assert_allclose_dense_sparse
 

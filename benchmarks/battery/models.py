@@ -23,6 +23,7 @@ N, D = 24, 3
 NAMES = ("age", "size", "007")
 # What makes fits short, wherever a parameter of this name exists.
 SHORT = {
+    "folds": 2,
     "n_hidden": 4,
     "max_steps": 5,
     "max_epochs": 3,

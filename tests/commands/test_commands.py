@@ -132,11 +132,12 @@ def test_words_and_few_whole_numbers_are_classes(tmp_path):
     for name, labels in [("words", np.where(data.y == 1, "ill", "well")), ("numbers", data.y)]:
         table = pa.table({"cells": [s.tolist() for s in data.X], "y": labels})
         parquet.write_table(table, tmp_path / f"{name}.parquet")
-        done = run("fit", tmp_path / f"{name}.parquet", "--target", "y", "-o", tmp_path / name)
+        file, quick = tmp_path / f"{name}.parquet", ("--solver", "likelihood")
+        done = run("fit", file, "--target", "y", *quick, "-o", tmp_path / name)
         assert "DiagAttClassifier" in done.output, done.output
     done = run(
         *("fit", tmp_path / "numbers.parquet", "--target", "y", "--family", "gaussian"),
-        *("-o", tmp_path / "m"),
+        *(*quick, "-o", tmp_path / "m"),
     )
     assert "DiagAttRegressor" in done.output, done.output
 
@@ -254,7 +255,8 @@ def test_one_module_is_built_per_command(folder, monkeypatch):
         assert built == [1], command
 
 
-def test_texts_in_which_one_word_decides(tmp_path, fewer_starts):
+def test_texts_in_which_one_word_decides(tmp_path, fewer_starts, monkeypatch):
+    monkeypatch.setitem(fewer_starts._KEYWORD_LAYER, "steps", 250)
     path, model, out = (tmp_path / name for name in ("t.csv", "m.safetensors", "p.jsonl"))
     words = ["superb", "dismal", "lovely", "dreadful"]
     lines = [f"The {w} box came on day {i}.,{i % 2}" for i, w in enumerate(words * 3)]

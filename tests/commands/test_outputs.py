@@ -5,12 +5,13 @@ import errno
 import io
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from diagatt import __main__, simulate
+from diagatt import __main__, resampling, simulate
 from diagatt.commands import cli
 from diagatt.stores import RowStore
 
@@ -49,6 +50,13 @@ def refused(*arguments, code=1):
     assert said.startswith("error: ")
     assert said.count("\n") == 1, said
     return said
+
+
+@pytest.fixture(autouse=True)
+def _few_draws(monkeypatch):
+    """Scores need no exact intervals here: what happens to files is tested."""
+    few = partial(resampling.bootstrap_intervals, n_draws=10)
+    monkeypatch.setattr(resampling, "bootstrap_intervals", few)
 
 
 @pytest.fixture(scope="module")

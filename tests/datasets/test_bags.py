@@ -44,7 +44,7 @@ def test_parts_that_do_not_belong_together_are_refused():
         Bags("toy", X, np.array([1, 1]), "binary")
     with pytest.raises(ValueError, match="task='ranks'"):
         Bags("toy", X, np.array([1, 1]), "ranks")
-    with pytest.raises(ValueError, match="nobody knows"):
+    with pytest.raises(ValueError, match="it is not known which rows"):
         Bags("toy", X, np.array([0, 1]), "binary").key_rows()
 
 

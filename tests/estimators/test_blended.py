@@ -17,11 +17,17 @@ from diagatt import (
     simulate,
 )
 from diagatt.solvers import Gradient
+from tests.short_contest import shorten_contests
 
 # Short fits need not find a row; what is tested here is something else.
 pytestmark = pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning")
 
 SHORT = {"solver": Gradient(optimizer="adam", max_epochs=5)}
+
+
+@pytest.fixture(autouse=True)
+def _short_contests(monkeypatch):
+    shorten_contests(monkeypatch)
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from diagatt import simulate
         ({"p": 0}, "p must be a positive int"),
         ({"p": (5, 3)}, r"\(low, high\) range"),
         ({"d": 0}, "d must be a positive int"),
-        ({"p": 2, "s": 3}, "at most the number of rows"),
+        ({"p": 2, "s": 3}, "at most the count of rows"),
         ({"s": 0}, "one per kind of active row|at least 1"),
         ({"mu": (1, 2, 3), "s": 2}, "mu must be one number or 2"),
         ({"sigma2": 0.0}, "sigma2 must be positive"),

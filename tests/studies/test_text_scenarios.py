@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from diagatt import PooledClassifier, RaggedRows
+from diagatt.kinds.text import presets
 from diagatt.studies import ResultStore, get_study, run_tasks, write_report
 from diagatt.studies import text_scenarios as scenarios
 from diagatt.studies.report import paired_table, top_located, word_table
@@ -36,6 +37,14 @@ def embedded(n, seed, fillers=(2, 5)):
         y.append(WORDS[keyword][1])
     found = EmbeddedTexts(texts, RaggedRows.from_samples(samples), np.concatenate(spans))
     return found, np.array(y), np.array(keywords)
+
+
+@pytest.fixture(autouse=True)
+def _short_presets(monkeypatch):
+    """Rows of four features in which the keyword stands out need a part of the training."""
+    monkeypatch.setitem(presets._TEXT, "n_restarts", 4)
+    monkeypatch.setitem(presets._KEYWORD, "n_restarts", 4)
+    monkeypatch.setitem(presets._KEYWORD_LAYER, "steps", 250)
 
 
 @pytest.fixture

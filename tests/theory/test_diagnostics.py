@@ -102,7 +102,7 @@ def test_plot_draws_one_panel_per_head():
 
 def test_labels_are_checked():
     X, rows = ragged(np.random.default_rng(10), 30, 4, s=2)
-    with pytest.raises(ValueError, match="give rows"):
+    with pytest.raises(ValueError, match="pass rows"):
         diagnose(X)
     with pytest.raises(ValueError, match="sample 2 has"):
         diagnose(X, np.where(np.arange(30)[:, None] == 2, 99, rows))

@@ -26,7 +26,7 @@ __all__ = ["OnBags", "answer"]
 class OnBags(Scenario):
     """Methods on a set of bags; a replication is a split.
 
-    With `shuffled`, the responses of every training part are permuted: whoever then predicts
+    With `shuffled`, the responses of every training part are permuted: a method that then predicts
     better than chance has seen test responses.
     """
 
@@ -48,9 +48,9 @@ class OnBags(Scenario):
         return None
 
     def parameters(self, method: str, scale: float) -> dict[str, Any]:
-        """Return what the key says of a result; limits are no part of it."""
+        """Return what a result depends on, for its key; limits are not part of it."""
         chosen = {"source": self.chosen.source, "options": dict(self.chosen.options)}
-        if "." in self.chosen.source:  # a file: its content, not its place
+        if "." in self.chosen.source:  # the key of a file is its content, not its place
             from diagatt.bench.splits import fingerprint
 
             chosen["source"] = fingerprint(load_set(self.chosen))
@@ -128,6 +128,6 @@ def _appended(X: RaggedRows, Z: np.ndarray) -> RaggedRows:
 
 
 def _rounded(prediction: np.ndarray) -> list[Any]:
-    """Return plain numbers with five significant digits; of two classes the second."""
+    """Return plain numbers with five significant digits; for two classes those of the second."""
     kept = prediction[:, 1] if prediction.ndim == 2 and prediction.shape[1] == 2 else prediction
     return json.loads(json.dumps(kept.tolist()), parse_float=lambda t: float(f"{float(t):.5g}"))

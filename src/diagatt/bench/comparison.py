@@ -1,4 +1,4 @@
-"""What is stored, side by side: means, ranks, paired differences."""
+"""Comparison of stored results: means, ranks, and paired differences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["MAIN", "Comparison", "critical_difference", "mean_ranks"]
 
 #: The score by which a task is judged first.
 MAIN = {"binary": "auc", "multiclass": "accuracy", "regression": "r2"}
-#: Scores of which less is better.
+#: Scores that are better if they are smaller.
 COSTS = ("ece", "rmse", "mae", "fit_seconds", "predict_seconds", "peak_mb")
 
 
@@ -49,24 +49,24 @@ class Comparison:
     def of(cls, plan: Plan, store: ResultStore) -> Comparison:
         """Collect the results of the plan's tasks; results of other revisions are left out."""
         stored = {line["key"]: line for line in store.lines()}
-        held = cls(plan, reasons=dict(plan.skipped))
+        comparison = cls(plan, reasons=dict(plan.skipped))
         for task in plan.tasks():
             line = stored.get(task.key)
             if line is None:
                 continue
             where = (task.scenario.name, task.method)
             if reason := failure(line):
-                held.reasons[where] = reason
+                comparison.reasons[where] = reason
                 continue
-            held.found.setdefault(where, {})[task.replication] = line["metrics"]
+            comparison.found.setdefault(where, {})[task.replication] = line["metrics"]
             details = json.loads(line["details"])
-            held.predictions.setdefault(where, {})[task.replication] = details["prediction"]
-            held.machines.append(line["machine"])
-            held.dates.append(line["date"])
-        for where in list(held.found):
-            if where in held.reasons:  # it failed on some split: the whole is no result
-                del held.found[where]
-        return held
+            comparison.predictions.setdefault(where, {})[task.replication] = details["prediction"]
+            comparison.machines.append(line["machine"])
+            comparison.dates.append(line["date"])
+        for where in list(comparison.found):
+            if where in comparison.reasons:  # a failure on one split discards the others
+                del comparison.found[where]
+        return comparison
 
     @property
     def sets(self) -> list[str]:
@@ -100,12 +100,12 @@ class Comparison:
 
     def shared(self, name: str, score: str, methods: Sequence[str]) -> dict[str, float]:
         """Return means of methods over those splits that all of them have."""
-        held = {m: self.values(name, m, score) for m in methods}
-        held = {m: values for m, values in held.items() if values}
-        common = set.intersection(*(set(v) for v in held.values())) if held else set()
+        by_method = {m: self.values(name, m, score) for m in methods}
+        by_method = {m: values for m, values in by_method.items() if values}
+        common = set.intersection(*(set(v) for v in by_method.values())) if by_method else set()
         if not common:
             return {}
-        return {m: float(np.mean([v[k] for k in sorted(common)])) for m, v in held.items()}
+        return {m: float(np.mean([v[k] for k in sorted(common)])) for m, v in by_method.items()}
 
     def _calibration(self, name: str, method: str) -> dict[int, float]:
         """Return the calibration error of all folds of a repeat together, by repeat."""
@@ -128,22 +128,22 @@ class Comparison:
 
 
 def mean_ranks(
-    held: Comparison, sets: Sequence[str], methods: Sequence[str], score: str
+    comparison: Comparison, sets: Sequence[str], methods: Sequence[str], score: str
 ) -> tuple[dict[str, float], int]:
-    """Return mean ranks (1 is best) over sets, and over how many sets.
+    """Return mean ranks (1 is best) over sets, and the count of sets.
 
-    A method that failed on a set has the last rank there, shared with others that failed. Sets on
-    which a method was not run at all are left out for all, so that ranks are comparable. "main"
-    stands for the main score of each task.
+    A method that failed on a set has the last rank there, which it shares with others that failed.
+    Sets on which some method was not run at all are left out for all methods, so that ranks are
+    comparable. "main" stands for the main score of each task.
     """
     from scipy.stats import rankdata
 
     ranks = []
     for name in sets:
-        chosen = MAIN[held.task(name)] if score == "main" else score
-        values = held.shared(name, chosen, methods)
+        chosen = MAIN[comparison.task(name)] if score == "main" else score
+        values = comparison.shared(name, chosen, methods)
         failed = [m for m in methods if m not in values]
-        if not values or any((name, m) not in held.reasons for m in failed):
+        if not values or any((name, m) not in comparison.reasons for m in failed):
             continue
         worst = -np.inf
         sign = -1 if chosen in COSTS else 1

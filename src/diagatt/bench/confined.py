@@ -1,7 +1,7 @@
 """A function in a process of its own, with limits of time and memory.
 
-The child is a fork, so that it starts at once with all data in place; the system stops it when it
-has used its seconds, in whatever library it is.
+The child is a fork, so it starts at once with all data in memory; the system stops it when it has
+used its seconds, whichever library it is in.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 __all__ = ["Limits", "run_confined"]
 
-STUCK = 300  # seconds on the clock without any CPU time
+STUCK = 300  # seconds on the clock without any CPU time, after which a process counts as stuck
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Limits:
     Attributes
     ----------
     seconds : float
-        Of CPU time, which does not depend on what else the machine does.
+        Limit of CPU time, which does not depend on what else the machine does.
     gigabytes : float
-        Of memory beyond what the parent holds.
+        Limit of memory in addition to what the parent holds.
     """
 
     seconds: float = 60.0
@@ -69,13 +69,13 @@ def run_confined(function: Callable[[], dict[str, Any]], limits: Limits) -> dict
         child.join()
         return {"failed": _last_words(child.exitcode, limits)}
     finally:
-        child.kill()  # it has said all that counts
+        child.kill()  # its result has arrived
         child.join()
         receiver.close()
 
 
 def _cpu_seconds(process: int | None) -> tuple[float, bool]:
-    """Return the CPU time that a process has used, and whether somebody has paused it."""
+    """Return the CPU time that a process has used, and whether it is paused."""
     try:
         content = Path(f"/proc/{process}/stat").read_text()
     except OSError:  # it has ended already

@@ -15,7 +15,7 @@ __all__ = ["critical_difference_diagram", "groups_not_separated", "speed_picture
 def groups_not_separated(
     ranks: Mapping[str, float], difference: float
 ) -> list[tuple[float, float]]:
-    """Return the ranges of mean ranks of methods that do not differ, none inside another.
+    """Return ranges of mean ranks within which methods do not differ; none contains another.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def groups_not_separated(
 def critical_difference_diagram(
     ranks: Mapping[str, float], difference: float, title: str
 ) -> Figure:
-    """Draw mean ranks on a line; bars join methods that differ by less than the critical one."""
+    """Draw mean ranks on a line; bars join methods that differ by less than `critical`."""
     ordered = sorted(ranks, key=ranks.__getitem__)
     half = -(-len(ordered) // 2)
     spans = groups_not_separated(ranks, difference)

@@ -32,7 +32,7 @@ class Method:
     face: Any  #: The class, or a function that makes an object.
     description: str = ""
     tasks: tuple[str, ...] = ("binary", "multiclass", "regression")
-    needs: tuple[str, ...] = ()  #: Modules that must be there.
+    needs: tuple[str, ...] = ()  #: Modules that must be installed.
     #: Whether rows are standardized on the training part before `fit` sees them.
     standardizes: bool = True
     #: Plain values that results depend on; they and the revision are part of the key.

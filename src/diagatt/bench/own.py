@@ -57,8 +57,8 @@ class Own:
 def add_own_methods() -> list[str]:
     """Register our methods, one of them per solver that is registered now; return their names.
 
-    The default gets rows as they are given, because preparing them is its own business; single
-    solvers and competitors get standardized rows, as rivals do. The default comes last.
+    The default gets rows as they are given, because it prepares them itself; single solvers and
+    competitors get standardized rows, as rivals do. The default comes last.
     """
     solvers = sorted(set(SOLVERS) - {"auto"})
     listed: list[tuple[str, str, str, dict[str, Any]]] = [

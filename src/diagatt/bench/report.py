@@ -54,23 +54,23 @@ BEHIND = 0.02  # of the main score: what the first page calls behind
 
 def write_report(plan: Plan, store: ResultStore, output: Path) -> list[Path]:
     """Write the page and its pictures; return their paths."""
-    held = Comparison.of(plan, store)
-    if not held.found:
+    stored = Comparison.of(plan, store)
+    if not stored.found:
         raise ValueError(f"{store.folder} holds no results of these sets and methods: run them.")
     output.parent.mkdir(parents=True, exist_ok=True)
-    pictures, ranked = _pictures(held, output)
+    pictures, ranked = _pictures(stored, output)
     parts = [
         "# Bags: which method wins where",
-        one_minute(held),
+        one_minute(stored),
         ranked,
-        differences(held),
-        *(score_table(held, *listed) for listed in TABLES),
+        differences(stored),
+        *(score_table(stored, *listed) for listed in TABLES),
         assumptions(plan, store),
         leaks(plan, store),
-        not_run(held),
-        the_sets(held),
-        the_methods(held),
-        rules(held),
+        not_run(stored),
+        the_sets(stored),
+        the_methods(stored),
+        rules(stored),
     ]
     write_atomically(output, ("\n\n".join(part for part in parts if part) + "\n").encode("utf-8"))
     for path, content in pictures.items():
@@ -78,21 +78,21 @@ def write_report(plan: Plan, store: ResultStore, output: Path) -> list[Path]:
     return [output, *pictures]
 
 
-def one_minute(held: Comparison) -> str:
+def one_minute(stored: Comparison) -> str:
     """Return what a user reads in a minute."""
-    everywhere, binary = _for_all_tasks(held), held.methods
+    everywhere, binary = _for_all_tasks(stored), stored.methods
     lines = []
-    ranks, n = mean_ranks(held, held.sets, everywhere, "main")
-    logs, n_logs = mean_ranks(held, held.sets, everywhere, "log_score")
-    on_binary, n_binary = mean_ranks(held, _binary(held), binary, "main")
-    wins = _wins(held)
+    ranks, n = mean_ranks(stored, stored.sets, everywhere, "main")
+    logs, n_logs = mean_ranks(stored, stored.sets, everywhere, "log_score")
+    on_binary, n_binary = mean_ranks(stored, _binary(stored), binary, "main")
+    wins = _wins(stored)
     for name in sorted(binary, key=lambda m: (ranks.get(m, np.inf), on_binary.get(m, np.inf))):
         lines.append(
             [
                 f"**{name}**" if name == DEFAULT else name,
                 *(f"{r[name]:.1f}" if name in r else "–" for r in (ranks, logs, on_binary)),
                 wins[name],
-                _number(_median_seconds(held, name), 2),
+                _number(_median_seconds(stored, name), 2),
             ]
         )
     head = [
@@ -103,59 +103,59 @@ def one_minute(held: Comparison) -> str:
         "best on sets",
         "CPU s per fit, median",
     ]
-    fits = sum(len(splits) for splits in held.found.values())
+    fits = sum(len(splits) for splits in stored.found.values())
     return "\n".join(
         [
             "## In one minute",
             "",
-            f"{len(held.sets)} sets of bags, {len(held.methods)} methods, {fits} of "
-            f"{len(held.plan.tasks())} planned fits, all on the same splits; nothing was chosen by "
-            "test results. The main score is AUC (binary), accuracy "
+            f"{len(stored.sets)} sets of bags, {len(stored.methods)} methods, {fits} of "
+            f"{len(stored.plan.tasks())} planned fits, all on the same splits; nothing was chosen "
+            "by test results. The main score is AUC (binary), accuracy "
             "(several classes) or R² (regression). Rank 1 is best. Methods for two classes only "
             "are ranked on binary sets.",
             "",
             markdown_table(head, lines),
             "",
-            *_sentences(held, ranks),
+            *_sentences(stored, ranks),
         ]
     )
 
 
-def _sentences(held: Comparison, ranks: dict[str, float]) -> list[str]:
+def _sentences(stored: Comparison, ranks: dict[str, float]) -> list[str]:
     said = []
     if ranks:
         best = min(ranks, key=ranks.__getitem__)
         said.append(
             f"First by main score over all tasks: **{best}** (mean rank {ranks[best]:.1f})."
         )
-    if DEFAULT in held.methods:
+    if DEFAULT in stored.methods:
         behind = []
-        for name in held.sets:
-            values = held.shared(name, MAIN[held.task(name)], held.methods)
+        for name in stored.sets:
+            values = stored.shared(name, MAIN[stored.task(name)], stored.methods)
             if DEFAULT in values:
                 winner = max(values, key=values.__getitem__)
                 if values[winner] - values[DEFAULT] > BEHIND:
                     behind.append(f"{name} ({values[DEFAULT]:.3f}; {winner} {values[winner]:.3f})")
         said.append(
             f"Our default, **{DEFAULT}**, is more than {BEHIND} behind the best method on "
-            f"{len(behind)} of {len(held.sets)} sets{': ' if behind else ''}{', '.join(behind)}."
+            f"{len(behind)} of {len(stored.sets)} sets{': ' if behind else ''}{', '.join(behind)}."
         )
     else:
         said.append(f"Our default, {DEFAULT}, has no results of its present revision yet.")
     return [f"- {sentence}" for sentence in said]
 
 
-def _pictures(held: Comparison, output: Path) -> tuple[dict[Path, bytes], str]:
+def _pictures(stored: Comparison, output: Path) -> tuple[dict[Path, bytes], str]:
     """Return pictures by path, and the part of the page that shows them."""
     contents: dict[Path, bytes] = {}
     shown = ["## Ranks", ""]
     groups = (
-        ("all", "all tasks", held.sets, _for_all_tasks(held), "main"),
-        ("log", "log score, all tasks", held.sets, _for_all_tasks(held), "log_score"),
-        ("binary", "AUC, binary sets", _binary(held), held.methods, "main"),
+        ("all", "all tasks", stored.sets, _for_all_tasks(stored), "main"),
+        ("log", "log score, all tasks", stored.sets, _for_all_tasks(stored), "log_score"),
+        ("binary", "AUC, binary sets", _binary(stored), stored.methods, "main"),
     )
     for key, title, sets, methods, score in groups:
-        ranks, n = mean_ranks(held, sets, methods, score)
+        ranks, n = mean_ranks(stored, sets, methods, score)
         if len(ranks) < 2:
             continue
         difference = critical_difference(len(ranks), n)
@@ -164,7 +164,7 @@ def _pictures(held: Comparison, output: Path) -> tuple[dict[Path, bytes], str]:
         contents[path] = figure_bytes(figure, "svg", dpi=150)
         shown += [f"![mean ranks, {title}]({path.name})", ""]
         if key == "all":
-            seconds = {m: _median_seconds(held, m) or np.nan for m in ranks}
+            seconds = {m: _median_seconds(stored, m) or np.nan for m in ranks}
             path = output.with_name(f"{output.stem}-speed.svg")
             picture = speed_picture(ranks, seconds, list(ranks))
             contents[path] = figure_bytes(picture, "svg", dpi=150)
@@ -179,18 +179,18 @@ def _pictures(held: Comparison, output: Path) -> tuple[dict[Path, bytes], str]:
     return contents, "\n".join(shown) if contents else ""
 
 
-def differences(held: Comparison) -> str:
+def differences(stored: Comparison) -> str:
     """Return the default's main score minus that of others, with corrected intervals."""
-    if DEFAULT not in held.methods:
+    if DEFAULT not in stored.methods:
         return ""
-    others = [m for m in held.methods if m != DEFAULT]
+    others = [m for m in stored.methods if m != DEFAULT]
     lines = []
-    for name in held.sets:
-        score = MAIN[held.task(name)]
-        own = held.values(name, DEFAULT, score)
+    for name in stored.sets:
+        score = MAIN[stored.task(name)]
+        own = stored.values(name, DEFAULT, score)
         cells = []
         for method in others:
-            other = held.values(name, method, score)
+            other = stored.values(name, method, score)
             common = sorted(set(own) & set(other))
             if not common:
                 cells.append("–")
@@ -212,11 +212,11 @@ def differences(held: Comparison) -> str:
     )
 
 
-def score_table(held: Comparison, score: str, title: str, digits: int) -> str:
+def score_table(stored: Comparison, score: str, title: str, digits: int) -> str:
     """Return a table of means over splits, the best of each set in bold."""
     lines = []
-    for name in held.sets:
-        values = {m: held.mean(name, m, score) for m in held.methods}
+    for name in stored.sets:
+        values = {m: stored.mean(name, m, score) for m in stored.methods}
         known = [v for v in values.values() if v is not None]
         if not known:
             continue
@@ -224,23 +224,24 @@ def score_table(held: Comparison, score: str, title: str, digits: int) -> str:
         cells = []
         for method, value in values.items():
             if value is None:
-                cells.append("time" if "CPU time" in held.reasons.get((name, method), "") else "")
+                cells.append("time" if "CPU time" in stored.reasons.get((name, method), "") else "")
             else:
                 text = _number(value, digits)
                 cells.append(f"**{text}**" if text == _number(best, digits) else text)
         lines.append([name, *cells])
     if not lines:
         return ""
-    return "\n".join([f"## {title}", "", markdown_table(["set", *held.methods], lines)])
+    return "\n".join([f"## {title}", "", markdown_table(["set", *stored.methods], lines)])
 
 
 def assumptions(plan: Plan, store: ResultStore) -> str:
     """Return how methods did in the unit tests of the multiple-instance assumption."""
-    held = Comparison.of(Plan(ASSUMPTIONS.values(), plan.methods), store)
-    if not held.found:
+    stored = Comparison.of(Plan(ASSUMPTIONS.values(), plan.methods), store)
+    if not stored.found:
         return ""
     lines = [
-        [name, *(_number(held.mean(name, m, "auc"), 2) for m in held.methods)] for name in held.sets
+        [name, *(_number(stored.mean(name, m, "auc"), 2) for m in stored.methods)]
+        for name in stored.sets
     ]
     return "\n".join(
         [
@@ -251,9 +252,9 @@ def assumptions(plan: Plan, store: ResultStore) -> str:
             "it takes the shortcut. That is no fault where bags of both kinds may have rows of "
             "their own; it is one where only positive bags may.",
             "",
-            markdown_table(["test", *held.methods], lines),
+            markdown_table(["test", *stored.methods], lines),
             "",
-            *(f"- {p.name}: {load_set(p.chosen).description}" for p in held.plan.sets),
+            *(f"- {p.name}: {load_set(p.chosen).description}" for p in stored.plan.sets),
         ]
     )
 
@@ -262,12 +263,12 @@ def leaks(plan: Plan, store: ResultStore) -> str:
     """Return AUCs after training on permuted labels, with their standard errors."""
     places = [p for p in plan.sets if load_set(p.chosen).classifies and not p.shuffled]
     chosen = [p.chosen for p in places if len(load_set(p.chosen)) >= LEAST_FOR_LEAKS]
-    held = Comparison.of(Plan(chosen, plan.methods, shuffled=True), store)
+    stored = Comparison.of(Plan(chosen, plan.methods, shuffled=True), store)
     lines, far, n = [], 0, 0
-    for name in held.sets:
+    for name in stored.sets:
         cells = []
-        for method in held.methods:
-            values = list(held.values(name, method, "auc").values())
+        for method in stored.methods:
+            values = list(stored.values(name, method, "auc").values())
             if not values:
                 cells.append("")
                 continue
@@ -285,22 +286,22 @@ def leaks(plan: Plan, store: ResultStore) -> str:
             f"Whoever has seen no test label is at 0.5, up to the standard error. {n - far} of {n} "
             f"cells are within {LEAK}.",
             "",
-            markdown_table(["set", *held.methods], lines),
+            markdown_table(["set", *stored.methods], lines),
         ]
     )
 
 
-def not_run(held: Comparison) -> str:
+def not_run(stored: Comparison) -> str:
     """Return what has no result, and why."""
     reasons: dict[tuple[str, str], list[str]] = {}
-    for (name, method), reason in held.reasons.items():
+    for (name, method), reason in stored.reasons.items():
         if not reason.startswith("not for"):
             reasons.setdefault((method or "every method", reason), []).append(name)
     missing: dict[str, list[str]] = {}
-    for task in held.plan.tasks():
+    for task in stored.plan.tasks():
         where = (task.scenario.name, task.method)
         names = missing.setdefault(task.method, [])
-        if where not in held.found and where not in held.reasons and where[0] not in names:
+        if where not in stored.found and where not in stored.reasons and where[0] not in names:
             names.append(where[0])
     lines = [[m, reason, ", ".join(names)] for (m, reason), names in sorted(reasons.items())]
     lines += [[m, "not run yet", ", ".join(names)] for m, names in missing.items() if names]
@@ -309,10 +310,10 @@ def not_run(held: Comparison) -> str:
     return "\n".join(["## Without a result", "", markdown_table(["method", "why", "sets"], lines)])
 
 
-def the_sets(held: Comparison) -> str:
+def the_sets(stored: Comparison) -> str:
     """Return what the sets are."""
     lines = []
-    for place in held.plan.sets:
+    for place in stored.plan.sets:
         bags = load_set(place.chosen)
         facts = (len(bags), bags.X.n_rows, bags.X.n_features, bags.task, n_splits(place.chosen))
         grouped = "yes" if bags.groups is not None else ""
@@ -322,18 +323,18 @@ def the_sets(held: Comparison) -> str:
     return "\n".join(["## The sets", "", markdown_table([*head, "what", "from"], lines)])
 
 
-def the_methods(held: Comparison) -> str:
+def the_methods(stored: Comparison) -> str:
     """Return what the methods are."""
     lines = [
         [m, METHODS[m].description, "standardized" if METHODS[m].standardizes else "as given"]
-        for m in held.plan.methods
+        for m in stored.plan.methods
     ]
     return "\n".join(["## The methods", "", markdown_table(["method", "what", "rows"], lines)])
 
 
-def rules(held: Comparison) -> str:
+def rules(stored: Comparison) -> str:
     """Return how all of this was done."""
-    machines = Counter(held.machines).most_common(1)
+    machines = Counter(stored.machines).most_common(1)
     machine = json.loads(machines[0][0]) if machines else {}
     versions = ", ".join(f"{name} {value}" for name, value in sorted(machine.items()))
     return "\n".join(
@@ -353,33 +354,35 @@ def rules(held: Comparison) -> str:
             "- One thread per fit, in a process of its own; a fit that uses up its CPU seconds is "
             "recorded as “time”. A method that fails on the first split of a set is not tried on "
             "the others.",
-            f"- Run {min(held.dates)} to {max(held.dates)} on: {versions}.",
+            f"- Run {min(stored.dates)} to {max(stored.dates)} on: {versions}.",
             "- Repeat one set: `diagatt bench run --sets musk1`; add your own bags and method: "
             "`diagatt bench run --sets mine.npz --rivals my_model.py`.",
         ]
     )
 
 
-def _for_all_tasks(held: Comparison) -> list[str]:
-    tasks = {held.task(name) for name in held.sets}
-    return [m for m in held.methods if tasks <= set(METHODS[m].tasks)]
+def _for_all_tasks(stored: Comparison) -> list[str]:
+    tasks = {stored.task(name) for name in stored.sets}
+    return [m for m in stored.methods if tasks <= set(METHODS[m].tasks)]
 
 
-def _binary(held: Comparison) -> list[str]:
-    return [name for name in held.sets if held.task(name) == "binary"]
+def _binary(stored: Comparison) -> list[str]:
+    return [name for name in stored.sets if stored.task(name) == "binary"]
 
 
-def _wins(held: Comparison) -> Counter[str]:
+def _wins(stored: Comparison) -> Counter[str]:
     """Count sets on which a method has the highest main score; equals all win."""
     wins: Counter[str] = Counter()
-    for name in held.sets:
-        values = held.shared(name, MAIN[held.task(name)], held.methods)
+    for name in stored.sets:
+        values = stored.shared(name, MAIN[stored.task(name)], stored.methods)
         wins.update(m for m, value in values.items() if value == max(values.values()))
     return wins
 
 
-def _median_seconds(held: Comparison, method: str) -> float | None:
-    seconds: Sequence[float | None] = [held.mean(name, method, "fit_seconds") for name in held.sets]
+def _median_seconds(stored: Comparison, method: str) -> float | None:
+    seconds: Sequence[float | None] = [
+        stored.mean(name, method, "fit_seconds") for name in stored.sets
+    ]
     known = [s for s in seconds if s is not None]
     return float(np.median(known)) if known else None
 

@@ -84,9 +84,9 @@ def run_bench(
     """Run the tasks of a plan that are not stored; return how many ran, by round.
 
     The first split of every set and method comes first. A method that fails on the first split of
-    a set (its time is up, it raises) is not tried on the others: the stored reason stands for all.
-    Failures for lack of time are run again if the limit was raised. Killed at any moment, the same
-    call goes on with what is missing.
+    a set (it exceeds its time or raises an error) is not tried on the others: the stored reason
+    stands for all. Fits that ran out of time are run again if the limit was raised. If the call is
+    killed, the same call continues with the missing tasks.
     """
     tasks = plan.tasks()
     _forget_raised_limits(tasks, store)
@@ -102,7 +102,7 @@ def run_bench(
 
 
 def failure(line: dict[str, Any]) -> str | None:
-    """Return why a stored result is none, or None if it is one."""
+    """Return why a stored task has failed, or None if it has a result."""
     return json.loads(line["details"]).get("failed")
 
 

@@ -11,7 +11,7 @@ from diagatt.metrics import class_scores, number_scores
 
 __all__ = ["SCORES", "as_probabilities", "located_share", "score"]
 
-#: Scores with the number of digits to print; the first that a task has is its main one.
+#: Scores with the count of digits to print; the first that a task has is its main one.
 SCORES = {"auc": 3, "accuracy": 3, "r2": 3, "log_score": 3, "located": 2, "ece": 3}
 
 
@@ -42,7 +42,7 @@ def score(
 
 
 def located_share(true_rows: list[np.ndarray], located: np.ndarray) -> float | None:
-    """Return the share of samples with key rows whose located row is one; None without any.
+    """Return the share of samples with key rows in which a key row is located; None without any.
 
     Examples
     --------

@@ -118,8 +118,8 @@ def read_bags(path: str | Path) -> Bags:
     Returns
     -------
     Bags
-        Two different responses make it binary (the larger one is positive), words or at most
-        twenty whole numbers multiclass, all else regression.
+        The task is binary if there are two different responses (the larger one is positive),
+        multiclass if they are words or at most twenty whole numbers, and regression otherwise.
     """
     path = Path(path)
     if not path.is_file():
@@ -163,7 +163,7 @@ def _read_long_table(path: Path) -> dict[str, Any]:
 
 
 def _task(y: np.ndarray) -> tuple[np.ndarray, str]:
-    """Return responses as the bench wants them, and what they make of the task."""
+    """Return responses as the bench takes them, and the task that follows from them."""
     classes, index = np.unique(y, return_inverse=True)
     if len(classes) == 2:
         return index.astype(np.int64), "binary"

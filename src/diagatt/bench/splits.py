@@ -23,7 +23,7 @@ from diagatt.resampling import draw_folds
 __all__ = ["N_FOLDS", "fingerprint", "make_folds", "n_splits", "split"]
 
 N_FOLDS = 5
-N_REPEATS = 3  # of small sets
+N_REPEATS = 3  # how often the folds of small sets are drawn
 SMALL = 300
 STORED = "splits.json"
 

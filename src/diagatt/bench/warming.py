@@ -1,7 +1,7 @@
-"""Import in the parent what a method imports when it first fits, so that no child pays for it.
+"""Import in the parent what a method imports when it first fits.
 
 Otherwise every forked child would import the same libraries again, and its seconds and memory
-would be theirs.
+would include the imports.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def warm_up(method: str, task: str) -> None:
 
     def modules_of_a_fit() -> dict[str, Any]:
         X, y = _toy(task)
-        with suppress(Exception):  # what fails here fails again where it is recorded
+        with suppress(Exception):  # an error here occurs again where it is recorded
             model = get_method(method).make(task, "auto", seed=0)
             model.fit(X, y)
             (model.predict if task == "regression" else model.predict_proba)(X)
         return {"modules": [name for name in sys.modules if name not in before]}
 
     for name in run_confined(modules_of_a_fit, Limits(seconds=60)).get("modules", []):
-        with suppress(Exception):  # modules that are not to be had by their name
+        with suppress(Exception):  # some modules cannot be imported by their name
             import_module(name)
 
 

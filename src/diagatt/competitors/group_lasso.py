@@ -19,8 +19,8 @@ from diagatt.localization import N_LOCATED, row_positions
 from diagatt.parameters import at_least, optional, several
 from diagatt.solvers.problem import Samples
 
-# Entries of the design up to which the solution has ten digits by default, and coefficients up to
-# which it is finished to the last digits by Newton's method.
+# Up to the first count of entries of the design, the solution has ten digits by default. Up to the
+# second count of coefficients, Newton's method then finishes it to the last digits.
 SMALL_DESIGN, FINISHED_COEFFICIENTS = 1_000_000, 500
 
 
@@ -76,8 +76,8 @@ class WeightedLoss:
     """The loss Σ_i w_i ℓ(y_i, z_i) in the form that skglm's block coordinate descent asks for.
 
     ℓ is (y − z)²/2, or log(1 + exp(−yz)) with y in {−1, 1} if `logistic`. skglm compiles the class
-    with numba, hence plain code without types. Its own losses of groups know no sample weights
-    and divide by zero at a position without variance.
+    with numba, hence plain code without types. The group losses of skglm itself have no sample
+    weights and divide by zero at a position without variance.
     """
 
     def __init__(self, logistic, weights, lipschitz, grp_ptr, grp_indices):
@@ -313,9 +313,9 @@ class GroupLassoRegressor(Regression, _GroupLasso):
 
     .. math:: \min_{C, b} \frac1{2n} \sum_i (y_i - ⟨X_i, C⟩ - b)^2 + λ \sum_{j=1}^p ‖C_{j·}‖_2
 
-    One coefficient matrix C ∈ R^{p×d} serves all samples, padded with zero rows to the longest
-    training sample: the method ignores that signals sit elsewhere in every sample. It is solved
-    by skglm, in the extra ``baselines``.
+    All samples share one coefficient matrix C ∈ R^{p×d} and are padded with zero rows to the length
+    of the longest training sample: the method ignores that active rows have another position in
+    every sample. It is solved by skglm, which the extra ``baselines`` installs.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from diagatt.parameters import at_least, boolean, count, optional, several
 from diagatt.segments import BLOCK_ROWS, row_positions, sample_of_row, segment_sum
 from diagatt.solvers.problem import Samples
 
-# Ten steps, all of which are made.
+# The variant that stops early takes ten steps, whatever the tolerance.
 EARLY_STOPPING = {"stop_early": True, "max_steps": 10, "tolerance": 0.0}
 
 
@@ -44,16 +44,15 @@ def separation_prox(u: Tensor, gamma: Tensor, threshold: Tensor) -> Tensor:
 
 
 def early_rule(problem: Samples) -> tuple[float, float]:
-    r"""Guess how far the paper's fits went, and how far from 0 they started.
+    r"""Guess how far the paper's fits went and how far from 0 they started; return T and σ.
 
-    Steps of total length T go from centres drawn from :math:`N(0, σ^2)` and kept fixed:
+    Steps of total length T start from centres that are drawn from :math:`N(0, σ^2)` and kept fixed:
 
     .. math:: T = 0.0096\, \frac{s \sqrt{pd}}{n^{1/3}} \Big/ \frac1n \sum_i ‖X_i‖^2,
               \qquad σ = 0.70\, \frac{d^{1/4}}{\sqrt{np}},
 
-    where p is the mean number of rows and s the root mean square of y (1 for classes). Both
-    constants and the form were read off the published tables; nothing derives them.
-    Return T and σ.
+    where p is the mean count of rows and s the root mean square of y (1 for classes). Both
+    constants and the form were inferred from the published tables; there is no derivation.
     """
     n, p, d = problem.n_samples, len(problem.values) / problem.n_samples, problem.n_features
     s = 1.0 if problem.family.classifies else float(problem.y.double().square().mean().sqrt())
@@ -228,7 +227,7 @@ class _MDSP(Unweighted, Padded):
 
     @classmethod
     def stopped(cls, **parameters: Any) -> Self:
-        """Make the estimator that stops after a few small steps, as the paper's seems to have."""
+        """Make the estimator that stops after a few small steps, as the paper's seems to do."""
         return cls(**{**EARLY_STOPPING, **parameters})
 
     def _train(self, problem: Samples, seed: int, memo: dict) -> None:
@@ -308,16 +307,16 @@ class MDSPRegressor(Regression, _MDSP):
     Each sample has its own coefficients C_i, whose lines are drawn either to 0 or to a centre γ_j
     that all samples share (equation mdsp_penalty of the supplement). `fit` keeps the centres
     alone; `predict` and `locate` need the response of a sample, to which they fit its
-    coefficients. By default, steps go on until the objective
-    hardly falls, and the response that was shown is fitted nearly exactly. `stopped` makes the
-    variant that comes near the published tables, by a rule that was read off them (`early_rule`).
+    coefficients. By default, steps are taken until the objective hardly falls, so that a given
+    response is fitted nearly exactly. `stopped` makes the variant that comes near the published
+    tables, by a rule that was inferred from them (`early_rule`).
 
     Parameters
     ----------
     alpha : float, "auto" or sequence
         λ; "auto" tries 0.01, 0.1 and 1.
     max_steps : int
-        Proximal gradient steps at most.
+        Largest count of proximal gradient steps.
     tolerance : float
         Stop when a step lowers the objective by less than this share.
     stop_early : bool

@@ -24,8 +24,9 @@ from diagatt.solvers.problem import Samples
 def fit_mixture(values: np.ndarray, covariance_type: str, max_iter: int, seed: int):
     """Fit scikit-learn's mixture of two Gaussians to all rows and return it as arrays.
 
-    Its order of components is arbitrary and differs between fits to a part of the samples and to
-    all; here the rarer component comes first, so that an index means the same in both.
+    The order of scikit-learn's components is arbitrary and differs between fits to a part of the
+    samples and to all samples; here the rarer component comes first, so that an index means the
+    same in both.
 
     Returns
     -------
@@ -157,7 +158,7 @@ class TwoStepRegressor(Regression, _TwoStep):
     covariance_type, max_iter : str, int
         Covariances and iterations of the mixture, as in scikit-learn.
     n_located, selection, random_state
-        See `Competitor`; R̃ is `n_located`, and the seed decides about the mixture's start, too.
+        See `Competitor`; R̃ is `n_located`, and the seed also determines the start of the mixture.
 
     Attributes
     ----------

@@ -34,7 +34,7 @@ class Bags:
     row_labels : bool array of shape (n_rows,), optional
         Which of the packed rows decide the response; a sample may have none, one or several.
     covariates : array of shape (n, n_covariates), optional
-        What is known of a sample beside its rows.
+        Numbers that are known about a sample in addition to its rows.
     family : str
         Response distribution; "auto" is bernoulli, multinomial or gaussian.
     description, licence, source : str
@@ -59,9 +59,11 @@ class Bags:
             raise ValueError(f"task={self.task!r} of {self.name} must be one of {TASKS}.")
         lengths = {"y": len(self.X), "groups": len(self.X), "covariates": len(self.X)}
         for part, expected in (lengths | {"row_labels": self.X.n_rows}).items():
-            held = getattr(self, part)
-            if held is not None and len(held) != expected:
-                raise ValueError(f"{part} of {self.name} has {len(held)} entries, not {expected}.")
+            entries = getattr(self, part)
+            if entries is not None and len(entries) != expected:
+                raise ValueError(
+                    f"{part} of {self.name} has {len(entries)} entries, not {expected}."
+                )
         if self.task == "binary" and set(np.unique(self.y)) != {0, 1}:
             raise ValueError(f"{self.name} is binary: its responses must be 0 and 1, both present.")
 
@@ -76,7 +78,7 @@ class Bags:
     def key_rows(self) -> list[np.ndarray]:
         """Return the indices of the rows that decide, one (possibly empty) array per sample."""
         if self.row_labels is None:
-            raise ValueError(f"nobody knows which rows of {self.name} decide.")
+            raise ValueError(f"it is not known which rows of {self.name} decide.")
         parts = np.split(self.row_labels, self.X.offsets[1:-1])
         return [np.flatnonzero(part) for part in parts]
 
@@ -86,7 +88,7 @@ BAGS: dict[str, Callable[..., Bags]] = {}
 
 
 def provides(*names: str) -> Callable[[Callable[..., Bags]], Callable[..., Bags]]:
-    """Register a loader for sets of these names; it gets the name first."""
+    """Register a loader for sets of these names; its first argument is the name."""
 
     def register(loader: Callable[..., Bags]) -> Callable[..., Bags]:
         BAGS.update(dict.fromkeys(names, loader))
@@ -119,7 +121,7 @@ def load_bags(name: str, **options: Any) -> Bags:
     name : str
         One of `bags_names`.
     **options
-        What the set's loader takes: ``n`` and ``seed`` for drawn sets.
+        Arguments of the set's loader: ``n`` and ``seed`` for drawn sets.
 
     Returns
     -------

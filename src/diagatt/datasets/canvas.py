@@ -51,7 +51,7 @@ class DigitCanvas:
     def true_rows(self, patches: Any, share: float = 1.0) -> list[np.ndarray]:
         r"""Return the rows of interest of every image, for the rows that `patches` makes.
 
-        With ``o_j`` the number of pixels that patch j shares with the digit's 8×8 square,
+        With ``o_j`` the count of pixels that patch j shares with the digit's 8×8 square,
 
         .. math:: S_i = \{ j : o_j ≥ \text{share} · \max_k o_k \}.
 
@@ -109,7 +109,7 @@ def digit_canvas(
     Parameters
     ----------
     n_train, n_test : int
-        Numbers of images; digits are reused at other places on other backgrounds.
+        Counts of images; digits are reused at other places on other backgrounds.
     digits : sequence of int
         The digits to use; two digits make two classes.
     task : {"classification", "regression"}
@@ -120,7 +120,7 @@ def digit_canvas(
         width of each canvas are drawn. On the grid they are multiples of 8.
     background : {"noise", "texture"}
         White noise, or smooth random stripes and blobs of the same variance: noise averaged over
-        a random number of pixels, which differs between the two directions.
+        a random count of pixels, which differs between the two directions.
     noise : float
         Standard deviation of the background.
     on_grid : bool

@@ -15,8 +15,8 @@ _RARE = {"cells_cd34": "CD34+", "cells_nk": "CD56+ NK"}
 def cell_bags(name: str, n: int = 200, seed: int = 0) -> Bags:
     """Draw bags of 10 to 20 cells; one in five holds one cell of the rare type.
 
-    Rows are log-normalized expressions of 765 genes, without the principal components that the
-    file has of all cells: whoever projects fits that on the training part.
+    Rows are log-normalized expressions of 765 genes. The principal components in the file are not
+    used, because they were fitted to all cells: a projection must be fitted to the training part.
     """
     h5py = imported("h5py", "h5py", name)
     path = packaged_file("scanpy==1.11.5", "scanpy/datasets/10x_pbmc68k_reduced.h5ad", name)

@@ -14,7 +14,7 @@ _LAYER = 5  # of MiniLM; its rows are best for mean pooling, too
 
 @provides("comments")
 def comment_bags(name: str, path: Any = None) -> Bags:
-    """Embed the 3,000 comments of `load_uci_sentiment`; sentences that stand twice are a group."""
+    """Embed the 3,000 comments of `load_uci_sentiment`; equal sentences form a group."""
     import pooch
 
     from diagatt.kinds.text.rows import TextRows

@@ -1,6 +1,7 @@
 """Patients as bags of visits: what was measured up to a landmark, and the time to death after it.
 
-Who has died or left by the landmark is not in the set, so that rows never look into the future.
+Patients who have died or left by the landmark are not in the set, so that rows never contain
+anything about the future.
 """
 
 from __future__ import annotations

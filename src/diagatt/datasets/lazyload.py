@@ -26,7 +26,7 @@ def read_lazyload(index: Path, name: str) -> Any:
     Parameters
     ----------
     index : Path
-        The file ``Rdata.rdx``; ``Rdata.rdb`` stands beside it.
+        The file ``Rdata.rdx``; ``Rdata.rdb`` is in the same folder.
     name : str
         The object.
     """

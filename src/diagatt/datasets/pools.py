@@ -1,4 +1,4 @@
-"""Bags drawn from labelled rows, so that which row decides is known.
+"""Bags drawn from labelled rows, so that it is known which row decides.
 
 The source rows are dealt into ten pools, and a bag draws all its rows from one pool. Pools are
 the groups of the set: a split that keeps groups together never shows a row of a test bag in
@@ -35,7 +35,7 @@ def draw_from_pools(
     counts: np.ndarray,
     seed: int,
 ) -> tuple[RaggedRows, np.ndarray, np.ndarray]:
-    """Draw bags of which the kinds of their rows are prescribed.
+    """Draw bags with prescribed kinds of rows.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def draw_from_pools(
     Returns
     -------
     X : RaggedRows
-        Rows in random order; no row stands twice in a bag.
+        Rows in random order; no row occurs twice in a bag.
     roles : array of shape (n_rows,)
         Role of every row.
     pools : array of shape (n,)

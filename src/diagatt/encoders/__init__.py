@@ -1,4 +1,4 @@
-"""Encoders: what happens to rows before a model sees them, fitted to rows and kept with the model.
+"""Encoders transform rows before a model sees them; they are fitted to rows and kept in the model.
 
 ``DiagAttRegressor(encoder=PCA(20))`` takes a transformer of scikit-learn; sparse rows have an
 encoder of their own, `Principal`. An `MLP` or a torch module is trained with the model.

@@ -15,19 +15,19 @@ OVERSAMPLED, PASSES = 16, 8  # directions beyond those that are kept, and multip
 
 
 class Principal(TransformerMixin, BaseEstimator):
-    r"""Principal components of rows that are centred only in thought.
+    r"""Principal components of sparse rows, which are never actually centred.
 
     Directions Z of the covariance of rows are found by subspace iteration,
 
     .. math:: Z ← \mathrm{orth}((X - 1μ^\top)^\top (X - 1μ^\top) Z),
 
-    one block of rows after the other: the products need the stored entries alone, the centring is
-    a correction of rank one, and nothing of the size of X is made.
+    one block of rows after the other: the products need only the stored entries, the centring is
+    a correction of rank one, and no array of the size of X is made.
 
     Parameters
     ----------
     n_components : int
-        Dimensions to keep, if there are as many.
+        Largest count of dimensions to keep.
     random_state : int
         Seed of the first directions.
 

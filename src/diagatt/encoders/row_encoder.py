@@ -28,7 +28,7 @@ class RowEncoder:
     ----------
     steps : list of Step
     other : fitted transformer, optional
-        One that is not known here, in the place of steps; it cannot be saved.
+        A transformer that is unknown here, instead of steps; it cannot be saved.
     """
 
     def __init__(self, steps: Sequence[Step], other: Any = None) -> None:

@@ -46,7 +46,7 @@ class MLP(BaseEstimator):
     max_epochs : int
         Passes over the samples.
     learning_rate : float
-        Of Adam.
+        Learning rate of Adam.
     ridge : float
         Decay of the maps' weights (AdamW).
     validation_fraction : float

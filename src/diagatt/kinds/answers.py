@@ -17,7 +17,7 @@ __all__ = ["Answers", "answer"]
 class Answers:
     """Answers of a fitted estimator, each computed when it is first asked for."""
 
-    estimator: Any  # of rows
+    estimator: Any  # the fitted estimator of rows
     prepared: Any  # the inputs with their rows, as `prepare` of a model returned them
     rows: Any
     covariates: Any = None
@@ -63,10 +63,11 @@ class Answers:
     def strongest(self, head: int, count: int = 3) -> list[str] | None:
         """Return the features that made each located row count: ``"CD8A +1.3, LYZ -0.4"``.
 
-        Of feature j of row x this is v_j (x_j − x̄_j), with x̄ the mean row of the sample and v the
-        value vector of the head (for several classes, of the predicted one).
+        The number behind feature j of row x is v_j (x_j − x̄_j), where x̄ is the mean row of the
+        sample and v the value vector of the head (for several classes, of the predicted class).
 
-        None if features have no names, or the estimator no values in original features.
+        The result is None if features have no names, or if the estimator has no value vectors in
+        the original features.
         """
         named = getattr(self.rows, "feature_names", None) is not None
         names: Any = getattr(self.estimator, "feature_names_in_", None)
@@ -78,7 +79,7 @@ class Answers:
         rows = self.rows.with_features(names.tolist())
         value = value.reshape(-1, heads, *value.shape[1:])[:, head].sum(axis=0)  # ([K,] d)
         if value.ndim == 2 and getattr(self.estimator, "n_outputs_", 1) > 1:
-            return None  # an outcome each
+            return None  # there is one value vector per outcome
         if value.ndim == 2:
             value = value[np.searchsorted(self.estimator.classes_, self.prediction)]  # (n, d)
         said = []

@@ -31,8 +31,8 @@ class Option:
     default: Any = None
     min: float | None = None
     makes_rows: bool = False  # whether `diagatt store write` takes it, too
-    changes: bool = False  # whether `diagatt predict` may be given another value than `fit` was
-    value: str = "NAME"  # what help calls its value
+    changes: bool = False  # whether `diagatt predict` takes it, too, and may get another value
+    value: str = "NAME"  # placeholder of its value in help texts
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class Inputs:
     y: np.ndarray | None  # (n,), or (n, q) of several outcomes
     covariates: np.ndarray | None  # (n, q)
     ids: Sequence[Any]  # names of the samples
-    columns: Columns = field(default_factory=Columns)  # with what was found out while reading
+    columns: Columns = field(default_factory=Columns)  # completed by what was learned while reading
     groups: np.ndarray | None = None  # (n,), samples of one group are held out together
-    covariate_names: tuple[str, ...] = ()  # q, with those that were made of words
+    covariate_names: tuple[str, ...] = ()  # q names, including columns that were made of words
     known: Mapping[str, np.ndarray] = field(default_factory=dict)  # exposure and offset, (n,)
 
     def __len__(self) -> int:
@@ -54,7 +54,7 @@ class Inputs:
 
     @property
     def named_covariates(self) -> Any:
-        """The covariates as a table with names, where the columns have any; None without."""
+        """The covariates, as a table if the columns have names; None if there are none."""
         names = self.covariate_names or self.columns.covariates
         if self.covariates is None or not names:
             return self.covariates
@@ -106,11 +106,11 @@ class Kind:
         KINDS[cls.name] = cls()
 
     def opens(self, path: Path) -> bool:
-        """Return whether a path without options is of this kind."""
+        """Return whether this kind reads the path if no option is given."""
         return False
 
     def reads(self, path: Path, columns: Columns) -> bool:
-        """Return whether a path with these options is of this kind."""
+        """Return whether this kind reads the path with these options."""
         return self.opens(path)
 
     def open(self, path: Path, columns: Columns, memory: float) -> Inputs:
@@ -138,7 +138,7 @@ class Kind:
         if columns.id is not None:
             ids = table.strings(columns.id)
         from diagatt.kinds.categories import covariates, learned
-        from diagatt.kinds.known import offsets, responses
+        from diagatt.kinds.responses_and_offsets import offsets, responses
 
         columns = learned(table, columns)
         y, (Z, names) = responses(table, columns), covariates(table, columns)
@@ -146,7 +146,7 @@ class Kind:
         return Inputs(self, X, y, Z, ids, columns, *more)
 
     def split(self, inputs: Inputs, share: float, seed: int) -> tuple[Inputs, Inputs | None]:
-        """Hold out a share of the samples, drawn at random; samples of one group together."""
+        """Hold out a random share of the samples; samples of one group stay together."""
         order = np.random.default_rng(seed).permutation(len(inputs))
         count = round(share * len(inputs))
         if not count:
@@ -156,7 +156,7 @@ class Kind:
         return inputs.take(np.sort(order[count:])), inputs.take(np.sort(order[:count]))
 
     def hint(self, inputs: Inputs, **settings: Any) -> str | None:
-        """Return a sentence about what does not suit the settings; None if nothing is odd."""
+        """Return a sentence about inputs that do not suit the settings; None if all do."""
         return None
 
     def in_memory(self, inputs: Inputs) -> Inputs:
@@ -174,7 +174,7 @@ class Kind:
         return diagonal(classifies)(**asked, random_state=seed, verbose=True)
 
     def fit(self, model: Any, inputs: Inputs, class_weight: str | None = None) -> None:
-        """Fit a model to samples with responses; "balanced" classes have the same weight each."""
+        """Fit a model to samples with responses; "balanced" gives all classes the same weight."""
         known = {"covariates": inputs.named_covariates, "groups": inputs.groups, **inputs.known}
         if class_weight is not None:
             from diagatt.coerce import class_weights
@@ -205,7 +205,7 @@ def _by_group(groups: np.ndarray, order: np.ndarray, count: int) -> tuple[np.nda
     """Return an order in which groups stay together, and the end of a group near `count`."""
     _, first, code = np.unique(groups[order], return_index=True, return_inverse=True)
     if len(first) < 2:
-        raise ValueError("all samples are of one group, which cannot be held out and fitted to.")
+        raise ValueError("all samples belong to one group, so no group can be held out.")
     together = np.argsort(first[code], kind="stable")
     ends = np.flatnonzero(np.diff(first[code][together])) + 1  # where a group ends, but the last
     return order[together], int(ends[np.argmin(np.abs(ends - count))])

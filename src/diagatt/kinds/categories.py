@@ -55,7 +55,8 @@ def learned(table: Table, columns: Columns) -> Columns:
 def covariates(table: Table, columns: Columns) -> tuple[np.ndarray | None, tuple[str, ...]]:
     """Return covariates of the lines, (n, q), and their names.
 
-    A category of k words is k − 1 columns, ``sex=m``: what its first word adds is the intercept's.
+    A category of k words becomes k − 1 columns such as ``sex=m``; the intercept contains the effect
+    of the first word.
     """
     found: dict[str, np.ndarray] = {}
     for name in columns.covariates:
@@ -70,7 +71,7 @@ def covariates(table: Table, columns: Columns) -> tuple[np.ndarray | None, tuple
 
 
 def with_category_columns(table: Table, columns: Columns) -> tuple[pa.Table, list[str]]:
-    """Return the table with one column per word of every category among the features, and names."""
+    """Return the table with one column per word of each category of the features, and all names."""
     data, names = table.data, []
     for name in columns.features:
         levels = columns.categories.get(name)

@@ -29,9 +29,9 @@ def inner_has(name: str) -> Any:
 
 
 class AskedForCertainty:
-    """What `diagatt.estimators.certain_rows` offers, of inputs in the place of rows.
+    """The methods of `diagatt.estimators.certain_rows` for inputs instead of rows.
 
-    Rows are numbered as in `rows(inputs)`; a fit must have been made.
+    Indices of rows are those of `rows(inputs)`; the estimator must have been fitted.
     """
 
     estimator_: Any
@@ -82,7 +82,7 @@ class AskedForCertainty:
 
     @inner_has("calibrate_rows")
     def calibrate_rows(self, inputs: Any, row_labels: Any) -> Self:
-        """Learn from a few new inputs whose active rows are known."""
+        """Calibrate the posterior of rows on a few new inputs whose active rows are known."""
         self._asked("calibrate_rows", inputs, row_labels)
         return self
 

@@ -15,13 +15,13 @@ KNOWN = (*OFFSETS, *TIMES)
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of a table mean what; model files keep them, so that they are given once."""
+    """Which columns of a table mean what; model files keep this, so users name them once."""
 
     asked: Mapping[str, str] = field(default_factory=dict)  # by option: {"text": "review"}
     target: str | None = None
     covariates: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
-    drop: tuple[str, ...] = ()  # what is not used
+    drop: tuple[str, ...] = ()  # columns that are not used
     id: str | None = None  # names the lines: rows of a long table, samples of any other
     groups: str | None = None  # samples that are held out together: patients, sites
     row_weight: str | None = None  # weights of rows, in a table with one line per row
@@ -29,7 +29,7 @@ class Columns:
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # Numbers about samples by their meaning: exposure and offset; time, event and start.
     known: Mapping[str, str] = field(default_factory=dict)
-    # Whether a model was fitted to them: then no others are expected.
+    # Whether they come from a model file: a table may then have no other columns.
     of_a_model: bool = field(default=False, compare=False)
     # Whether features may have empty cells, which are missing entries.
     takes_empty: bool = field(default=False, compare=False)

@@ -151,7 +151,7 @@ class KindEstimator(AskedForCertainty, RoutedInputs, TakesCovariates, SavedToFil
                 raise ValueError(f"the estimator inside is a {type(inner).__name__}")
             model._restore_rows(document["rows"], path)
         except attributes.NONSENSE as error:
-            if isinstance(error, ModelFileError):  # says it all
+            if isinstance(error, ModelFileError):  # its message is complete
                 raise
             raise refusal(path, name, error) from error
         model.estimator_ = inner

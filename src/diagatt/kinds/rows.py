@@ -70,7 +70,7 @@ class Rows(Kind):
         if sample is None:
             return super().read(table, columns)
         from diagatt.kinds.categories import covariates, learned, with_category_columns
-        from diagatt.kinds.known import offsets, responses
+        from diagatt.kinds.responses_and_offsets import offsets, responses
         from diagatt.ragged import RaggedRows
 
         columns = learned(table, _with_features(table, columns))
@@ -102,7 +102,7 @@ class Rows(Kind):
 
 
 def _with_features(table: Table, columns: Columns) -> Columns:
-    """Return the columns with all features, and with those that are not used.
+    """Return the columns with all features, and with the names of columns that are not used.
 
     A fit that names its features does not use the others; a later file may lack those, but a
     column that the fit did not know is refused.

@@ -21,7 +21,7 @@ class Store(Kind):
     in_passes = True
 
     def opens(self, path: Path) -> bool:
-        """Return whether the path is a folder, and none of images."""
+        """Return whether the path is a folder, but not one of images."""
         return path.is_dir() and not KINDS["image"].opens(path)
 
     def open(self, path: Path, columns: Columns, memory: float) -> Inputs:
@@ -49,7 +49,7 @@ class Store(Kind):
     def _inputs(self, store: RowStore) -> Inputs:
         found, named = store.sample_ids(), store.response_names or ()
         known = {name: name for name in TIMES if name in named} if store.has_times else {}
-        if "stop" in named:  # of samples that enter late
+        if "stop" in named:  # samples that are observed from a time on
             known["time"] = "stop"
         target = ",".join(named) or None
         names = Columns({}, None if known else target, store.covariate_names or (), known=known)

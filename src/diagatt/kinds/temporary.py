@@ -1,4 +1,4 @@
-"""Samples that are too large for memory, in a store that is gone when nobody needs it any more."""
+"""Temporary stores for samples that are too large for memory."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 
 __all__ = ["IN_MEMORY", "temporary_store"]
 
-IN_MEMORY = 0.25  # share of the memory that rows may take; beyond, they go through a store
+IN_MEMORY = 0.25  # share of the memory that rows may take; larger ones are written to a store
 
 
 def temporary_store(samples: Any, memory: float) -> Any:
-    """Write samples, which have a method `to_store`, to a folder that is removed with the store.
+    """Write samples to a folder, which is deleted when the returned store is no longer used.
 
     Parameters
     ----------
-    samples : CellSamples or SlideSamples
+    samples : CellSamples, SlideSamples, or another object with a method `to_store`
     memory : float
         MiB that readers of the store may use.
     """

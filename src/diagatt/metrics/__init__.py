@@ -51,12 +51,12 @@ NAMES = {
     "mae": "mean abs. error",
     "log_score": "log score",
 }
-#: Scores of which less is better.
+#: Scores that are better if they are smaller.
 COSTS = ("rmse", "mae", "rps", "integrated_brier")
 
 
 def score_name(score: str) -> str:
-    """Return what a score is called; that of one of several outcomes is "r2: bmi".
+    """Return the name of a score for readers; the score of one of several outcomes is "r2: bmi".
 
     Examples
     --------

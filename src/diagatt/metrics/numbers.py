@@ -1,7 +1,7 @@
 r"""Measures of predicted means.
 
-Regressions give means only; their density is that of the family with the dispersion that the
-*other* half of the samples shows, so that no method is favoured by fitting its training samples
+Regressions predict means only. The density is that of the family, with the dispersion estimated
+from the *other* half of the samples, so that no method profits from fitting its training samples
 closely.
 """
 
@@ -36,7 +36,7 @@ def number_scores(y: np.ndarray, mean: np.ndarray, family: str = "gaussian") -> 
     """
     found = {} if len(y) < 2 else {"r2": float(r2_score(y, mean))}
     found |= {"rmse": rmse(y, mean), "mae": float(mean_absolute_error(y, mean))}
-    # The dispersion comes from the other half, which must be there.
+    # The dispersion is estimated from the other half of the samples, so there must be one.
     return (
         found if len(y) < 2 else found | {"log_score": float(log_density(y, mean, family).mean())}
     )
@@ -99,19 +99,19 @@ def log_density(y: np.ndarray, mean: np.ndarray, family: str) -> np.ndarray:
     Gaussian or gamma dispersion comes from the samples of the other half: even ones for odd ones
     and the other way round.
     """
-    held = get_family("gaussian" if family == "auto" else family)
-    if not held.has_identity_link:  # positive means, whatever a method predicts
+    distribution = get_family("gaussian" if family == "auto" else family)
+    if not distribution.has_identity_link:  # positive means, whatever a method predicts
         mean = np.maximum(mean, 0.01 * y.mean())
     response = torch.as_tensor(np.asarray(y, dtype=np.float64))
-    z = held.link(torch.as_tensor(np.asarray(mean, dtype=np.float64))[:, None])
+    z = distribution.link(torch.as_tensor(np.asarray(mean, dtype=np.float64))[:, None])
     density = np.empty(len(y))
     even = np.arange(len(y)) % 2 == 0
     for half in (even, ~even):
         other = torch.from_numpy(~half)
-        phi = held.unit_dispersion(response[other], z[other]).mean().item()
+        phi = distribution.unit_dispersion(response[other], z[other]).mean().item()
         here = torch.from_numpy(half)
-        floor = 1e-12 + (1e-4 * float(np.var(y)) if held.is_quadratic else 0.0)
-        found = held.log_density(response[here], z[here], max(phi, floor))
+        floor = 1e-12 + (1e-4 * float(np.var(y)) if distribution.is_quadratic else 0.0)
+        found = distribution.log_density(response[here], z[here], max(phi, floor))
         density[half] = found.numpy()
     return density
 

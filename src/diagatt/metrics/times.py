@@ -12,7 +12,7 @@ TIED_RISK = 1e-8  # risks that differ by less are equal, as in scikit-survival
 
 
 def concordance(event: Any, time: Any, risk: Any, weights: Any = None) -> float:
-    """Return Harrell's concordance: how often who has the event earlier has the larger risk.
+    """Return Harrell's concordance: how often the sample with the earlier event has more risk.
 
     Pairs count whose earlier time is an event; of equal times, an event comes before a censored
     one. Equal risks count one half.
@@ -23,7 +23,7 @@ def concordance(event: Any, time: Any, risk: Any, weights: Any = None) -> float:
     time : array of shape (n,)
     risk : array of shape (n,)
     weights : array of shape (n,), optional
-        By which the pairs of each earlier event count.
+        Weight of the pairs in which the sample has the earlier event.
 
     Returns
     -------

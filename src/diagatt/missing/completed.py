@@ -1,4 +1,4 @@
-"""Samples whose missing entries are filled in, with what is known about that."""
+"""Samples whose missing entries are filled in, and which remember the missing ones."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class CompletedRows(RaggedRows):
     Parameters
     ----------
     rows : RaggedRows
-        With NaN where an entry is missing.
+        Rows with NaN where an entry is missing.
     values : array of shape (N, d)
-        The same rows without.
+        The same rows with these entries filled in.
     shift : array of shape (N,), optional
         What is added to the scores of rows because entries were filled in.
 
@@ -75,9 +75,9 @@ def filled_in(
     values : tensor of shape (N, d)
     missing : bool tensor of shape (N, d)
     means, covariances : tensors of shapes (k, d) and (k, d, d), float64
-        Of one Gaussian of all rows; or of background rows and of active rows. Then entries are
-        those of active rows, and scores are shifted to what the observed entries say
-        (`active_rows`).
+        Parameters of one Gaussian for all rows (k = 1), or of two, for background and for active
+        rows. With two, entries are filled in as if rows were active, and scores are shifted to the
+        log density ratio of the observed entries (`active_rows`).
 
     Returns
     -------

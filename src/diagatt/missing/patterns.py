@@ -113,7 +113,7 @@ class Conditional:
         return found
 
     def times(self, vector: Tensor) -> Tensor:
-        """Return M v of every pattern, (P, d): M is K_mm⁻¹ among missing entries, 0 elsewhere."""
+        """Return M v of every pattern, (P, d); M is K_mm⁻¹ for missing entries and 0 elsewhere."""
         found = vector.new_zeros(self.patterns.missing.shape)
         for group, covariance in zip(self.patterns.groups, self._covariances, strict=True):
             own = (covariance @ vector[group.columns][:, :, None])[:, :, 0]

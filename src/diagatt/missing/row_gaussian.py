@@ -14,8 +14,8 @@ __all__ = ["RowGaussian", "fit_row_gaussian", "inverted"]
 
 MAX_ITERATIONS, TOLERANCE = 100, 1e-5  # EM, and the change in standard deviations that ends it
 BLOCK = 16384  # rows that are completed in one go
-MOST_ROWS = 50_000  # that a Gaussian is fitted to: more say nothing new
-LEAST_VARIANCE = 1e-12  # of a feature, relative to its mean square
+MOST_ROWS = 50_000  # rows that a Gaussian is fitted to: more rows would hardly change it
+LEAST_VARIANCE = 1e-12  # smallest variance of a feature, relative to its mean square
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ def fit_row_gaussian(values: np.ndarray) -> RowGaussian:
     Parameters
     ----------
     values : array of shape (N, d)
-        Every feature is observed in some row. Of more rows than 50,000, or than ten times the
-        count of features if that is larger, so many are drawn.
+        Every feature must be observed in some row. If there are more than 50,000 rows, or more than
+        ten times the count of features if that is larger, this many are drawn at random.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def _complete(blocks: list[Tensor], mean: Tensor, variance: Tensor) -> RowGaussi
 
 
 def _shrunk(covariance: Tensor, variance: Tensor, N: int) -> Tensor:
-    """Add d rows without correlation to N; a feature without variance has that which is given."""
+    """Add d rows without correlation to N; a feature without variance gets the given one."""
     d = len(covariance)
     own = covariance.diagonal()
     own = torch.where(own > 0, own, variance)

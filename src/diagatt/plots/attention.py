@@ -57,7 +57,7 @@ def top_rows(
     names : p names of rows, optional
         For example the words of a text; row indices by default.
     most : int
-        Number of rows to list.
+        Count of rows to list.
     ax : matplotlib Axes, optional
 
     Examples
@@ -99,7 +99,7 @@ def scores(
     scores : n arrays of shape (p_i, R)
         Such as ``model.scores(X)``.
     rows : array of shape (n, s), or n collections of row indices
-        The active rows: the true ones where known, else ``model.locate(X)[:, [head]]``.
+        The active rows: the true ones if they are known, or else ``model.locate(X)[:, [head]]``.
     head : int
     bins : int
     ax : matplotlib Axes, optional

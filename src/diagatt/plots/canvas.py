@@ -45,12 +45,12 @@ def colour(head: int) -> str:
 
 
 def as_weights(weights: Any, name: str = "weights") -> np.ndarray:
-    """Return the numbers of one sample's rows as (p, R); a 1-D array is one head."""
+    """Return weights or scores of one sample's rows as (p, R); a 1-D array is one head."""
     array = np.asarray(weights, dtype=float)
     array = array[:, None] if array.ndim == 1 else array
     if array.ndim != 2 or array.size == 0:
         raise ValueError(
-            f"{name} must be of one sample, shape (rows, heads), got {array.shape}: "
+            f"{name} must be those of one sample, shape (rows, heads), got {array.shape}: "
             "pass model.attention(X)[i]."
         )
     return array
@@ -77,7 +77,7 @@ def figure_bytes(figure: Figure, kind: str, *, dpi: float) -> bytes:
     import matplotlib.pyplot as plt
 
     out = io.BytesIO()
-    # An SVG would contain the date, and random names of its parts.
+    # Otherwise an SVG contains the date and random names of its parts.
     metadata = {"Date": None} if kind == "svg" else {}
     with plt.rc_context({"svg.hashsalt": "diagatt"}):
         figure.savefig(out, format=kind, dpi=dpi, metadata=metadata)

@@ -12,7 +12,7 @@ from diagatt.plots.canvas import axes_or_new, colour, tidy
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LONGEST = 14  # letters of a class name beside a table
+LONGEST = 14  # letters of a class name; longer names are cut
 
 
 def roc(
@@ -29,7 +29,7 @@ def roc(
     probability : array of shape (n,)
         Predicted probability of the event, or any score of it.
     label : str, optional
-        Name of the curve; its AUC stands beside it.
+        Name of the curve; the legend adds its AUC.
     ax : matplotlib Axes, optional
 
     Examples
@@ -63,7 +63,7 @@ def confusion(y: Any, predicted: Any, *, classes: Any = None, ax: Axes | None = 
     y, predicted : array of shape (n,)
         True and predicted classes.
     classes : array, optional
-        All classes, in order; those that occur by default.
+        All classes, in order; by default the classes that occur.
     ax : matplotlib Axes, optional
 
     Examples

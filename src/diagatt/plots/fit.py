@@ -65,7 +65,7 @@ def coefficients(
     level : float
         Confidence level of the intervals.
     most : int
-        Number of coefficients to draw; the largest absolute estimates are kept.
+        Count of coefficients to draw; the largest absolute estimates are kept.
     ax : matplotlib Axes, optional
 
     Examples
@@ -100,16 +100,16 @@ def coefficients(
 
 
 def contest(report: Sequence[dict], *, most: int = 20, ax: Axes | None = None) -> Axes:
-    """Draw who competed for a fit: mean log score out of fold, with the error of the gap.
+    """Draw the mean log score out of fold of every contestant, with the error of its gap.
 
-    Members of the final model are filled; their weight stands beside them.
+    Members of the final model are filled, and labelled with their weight.
 
     Parameters
     ----------
     report : sequence of dicts
         Such as ``model.report_``.
     most : int
-        Contestants that are drawn at most, best first.
+        Largest count of contestants to draw; the best ones are drawn.
     ax : matplotlib Axes, optional
 
     Examples
@@ -228,7 +228,7 @@ def row_reliability(
 ) -> Axes:
     """Draw how often located rows are the active ones against how sure the model was of them.
 
-    On the line, weights are posteriors; below it, they are too sure of themselves.
+    On the line, weights are posterior probabilities; below it, they are too large.
 
     Parameters
     ----------

@@ -30,12 +30,12 @@ def write_heat_maps(
     Parameters
     ----------
     folder : path-like
-        Made if it is not there; files of the same names are replaced.
+        It is made if it does not exist; files of the same names are replaced.
     model : fitted estimator
     slides : SlideSamples
     mpp : float, optional
-        Micrometres per pixel; without it, slides whose coordinates are in micrometres (STAMP) get
-        a heat map, but no GeoJSON, which counts in pixels.
+        Micrometres per pixel. Without it, slides whose coordinates are in micrometres (STAMP) get
+        a heat map but no GeoJSON, whose coordinates are pixels.
     most : int
         Patches per sample in ``top_patches.csv``.
 
@@ -48,7 +48,7 @@ def write_heat_maps(
     folder.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
     lines: list[dict[str, Any]] = []
-    own: list[SlidePatches] = []  # slides of the sample
+    own: list[SlidePatches] = []  # the slides of the present sample
     for patches in slide_patches(model, slides):
         if own and own[0].sample != patches.sample:
             lines += top_patches(own, most)

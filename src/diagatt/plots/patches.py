@@ -83,10 +83,12 @@ def draw_attention(model: Any, image: Any, axes: Any = None, truth: Any = None) 
 
     Examples
     --------
+    >>> from diagatt import DiagAttClassifier
     >>> from diagatt.datasets.canvas import digit_canvas
     >>> from diagatt.images import ImageClassifier
     >>> train, test = digit_canvas(300, 1, size=24, seed=0)
-    >>> model = ImageClassifier(random_state=0).fit(train.images, train.y)
+    >>> quick = DiagAttClassifier(solver="likelihood", random_state=0)
+    >>> model = ImageClassifier(estimator=quick).fit(train.images, train.y)
     >>> figure = draw_attention(model, test.images[0])
     >>> figure.axes[0].get_title()[:14]
     'head 0: weight'
@@ -119,7 +121,7 @@ def draw_attention(model: Any, image: Any, axes: Any = None, truth: Any = None) 
 def draw_coefficients(model: Any, axes: Any = None) -> Figure:
     """Draw the coefficient matrices V_k, one panel per head and class; zero is white.
 
-    Averaged restarts all have their own panels; colour channels are summed.
+    Every restart of an average has its own panels; colour channels are summed.
 
     Parameters
     ----------
@@ -144,7 +146,7 @@ def draw_coefficients(model: Any, axes: Any = None) -> Figure:
 
 
 def _panels(axes: Any, count: int) -> tuple[Any, np.ndarray]:
-    """Return a figure and its panels: those given, or new ones outside pyplot's global state."""
+    """Return a figure and its panels: the given ones, or new ones that pyplot does not know."""
     if axes is None:
         from matplotlib.figure import Figure
 

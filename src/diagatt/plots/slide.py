@@ -1,4 +1,4 @@
-"""A heat map of a slide: every patch where it stands, coloured by attention."""
+"""A heat map of a slide: every patch at its place, coloured by attention."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["slide"]
 
-LEAST, MOST = 0.1, 10.0  # ends of the colour scale, if weights do not exceed them
+LEAST, MOST = 0.1, 10.0  # ends of the colour scale; the upper one grows with the weights
 
 
 def slide(
@@ -32,7 +32,7 @@ def slide(
     coords : array of shape (n, 2)
         Left upper corners (x, y) of the patches.
     relative : array of shape (n,)
-        Attention times the number of rows of the sample: 1 is uniform attention. Colours are on a
+        Attention times the count of rows of the sample: 1 is uniform attention. Colours are on a
         logarithmic scale from 0.1 up.
     side : float
         Side of a patch, in the units of `coords`.

@@ -95,17 +95,17 @@ def hazard_ratios(
     r"""Draw the rows of a sample by their hazard ratio; larger points have more attention.
 
     The hazard ratio of row j is :math:`e^{⟨v, x_j⟩ - \sum_l κ_l ⟨v, x_l⟩}`: how many times as large
-    the hazard would be if the row had all the attention of the head. Of a "weibull" model, whose
+    the hazard would be if the row had all the attention of the head. For a "weibull" model, whose
     log times have the scale σ, the exponent is divided by −σ.
 
     Parameters
     ----------
     model : fitted DiagAttSurvival
-        Of family "cox" or "weibull"; other families have no proportional hazards.
+        Its family is "cox" or "weibull"; other families have no proportional hazards.
     sample : array of shape (p, d)
     head : int
     most : int
-        Rows to draw at most, those with the most attention.
+        Largest count of rows to draw; those with the most attention are drawn.
     ax : matplotlib Axes, optional
     """
     import torch

@@ -123,8 +123,8 @@ def collect(
     model : fitted estimator with `attention`, `locate` and `predict`
     X : samples
     y : array of shape (n,), optional
-        Responses: right and wrong predictions are told apart, and metrics shown. Of times to an
-        event, risks are predicted, which are told from times by their order alone.
+        Responses: with them, the page separates right from wrong predictions and shows metrics.
+        For times to an event, the model predicts risks, and only their order is compared.
     texts, spans : n strings, and for each an integer array of shape (p_i, 2); optional
         Row j of a sample is ``text[start:stop]``; an empty span is a row without text.
     images, boxes : n uint8 arrays (h, w) or (h, w, 3), and for each (p_i, 4); optional

@@ -13,7 +13,7 @@ from diagatt.report.samples import Samples
 
 MOST = 12  # entries per group
 MOST_GROUPS = 8
-MOST_FEATURES = 3  # of a located row
+MOST_FEATURES = 3  # features that are named per located row
 
 
 def groups(samples: Samples) -> list[tuple[str, np.ndarray]]:
@@ -38,8 +38,8 @@ def _by_group(samples: Samples, entries: Callable[[np.ndarray], list[dict]]) -> 
 def top_words(samples: Samples, *_: Any) -> list[dict[str, Any]]:
     """Return the words whose mean weight in a group most exceeds that in all other samples.
 
-    With ``m_g(w)`` the total weight (mean over heads) of word w in the samples of group g, divided
-    by their number: the words with the largest ``m_g(w) − m_¬g(w)``, sorted by ``m_g(w)``.
+    Let ``m_g(w)`` be the mean over the samples of group g of the total weight (mean over heads) of
+    word w. The words with the largest ``m_g(w) − m_¬g(w)`` are returned, sorted by ``m_g(w)``.
     """
     assert samples.texts is not None
     assert samples.spans is not None
@@ -106,7 +106,7 @@ def standing_out(samples: Samples, values: np.ndarray, names: list[str]) -> list
 
 
 def _mean(values: np.ndarray) -> np.ndarray:
-    """Return means of what is observed, (d,); 0 where nothing is."""
+    """Return means of observed entries, (d,); 0 for features without any."""
     observed = ~np.isnan(values)
     return np.where(observed, values, 0).sum(axis=0) / observed.sum(axis=0).clip(min=1)
 

@@ -25,8 +25,8 @@ from diagatt.segments import sample_blocks
 from diagatt.simulate.parameters import ClassificationParameters, Parameters, RegressionParameters
 from diagatt.simulate.sampling import row_blocks, samples_of
 
-_BLOCK_STATES = 2**20  # followed at once: about 50 MB, with what the gradient keeps of them
-_NEVER = -1e30  # log weight of what cannot be; unlike −∞, it has differences
+_BLOCK_STATES = 2**20  # states in one block: about 50 MB, including what the gradient keeps
+_NEVER = -1e30  # log weight of impossible states; unlike −∞, it can be subtracted
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +133,7 @@ def _posterior_mean(X: RaggedRows, attention: np.ndarray, beta: np.ndarray) -> n
 def _locate(attention: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Return the s rows most likely to be active, (n, s), in the order of the heads.
 
-    The expected number of active rows among them is the sum of their probabilities, so no other s
+    The expected count of active rows among them is the sum of their probabilities, so no other s
     rows have a larger expected CRLR; one argmax per head could name a row twice.
     """
     s = attention.shape[1]

@@ -3,7 +3,7 @@
 The paper draws the entries of β from N(1, 1) once, keeps β over replications and does not print it.
 Only its scale shows in the tables: the RMSE of group lasso is that of a constant prediction,
 ``√(Σ_j σ_j² β_jᵀβ_j (1 − ρ) + 1)``. Here β is drawn once with a fixed seed and rescaled so that
-this equals the published value; the bold μ is drawn once, too, and Σ is the identity.
+this expression equals the published value; the bold μ is drawn once, too, and Σ is the identity.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class PaperSetting:
         ``"table1-p100-d70"`` belongs to ``"table1"``.
     task : {"regression", "classification"}
     n, p, d : int
-        Numbers of training samples, rows and features.
+        Counts of training samples, rows and features.
     mu, sigma2 : tuple of float
         One entry per active row; for classification those of classes 1 and 0.
     rho : float
@@ -55,7 +55,7 @@ class PaperSetting:
 
     @property
     def n_test(self) -> int:
-        """Number of test samples, a quarter of the training samples."""
+        """Count of test samples, a quarter of the training samples."""
         return self.n // 4
 
     def draw(self, n: int | None = None, seed: Seed = 0, **options: Any) -> Simulation:

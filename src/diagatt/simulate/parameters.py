@@ -41,12 +41,12 @@ class Parameters:
 
     @property
     def d(self) -> int:
-        """Number of features per row."""
+        """Count of features per row."""
         return len(self.center)
 
     @property
     def s(self) -> int:
-        """Number of active rows per sample."""
+        """Count of active rows per sample."""
         return 1
 
     def cholesky(self) -> np.ndarray | None:
@@ -72,7 +72,7 @@ class RegressionParameters(Parameters):
 
     @property
     def s(self) -> int:
-        """Number of active rows per sample."""
+        """Count of active rows per sample."""
         return len(self.beta)
 
 
@@ -83,9 +83,9 @@ class SurvivalParameters(RegressionParameters):
     Attributes
     ----------
     shape : float
-        Of the Weibull law; 1 for a constant hazard.
+        Shape of the Weibull law; 1 means a constant hazard.
     censoring_rate : float
-        Censoring has the hazard ``censoring_rate·shape·t^(shape − 1)``; 0 for none.
+        Censoring has the hazard ``censoring_rate·shape·t^(shape − 1)``; 0 means no censoring.
     """
 
     shape: float

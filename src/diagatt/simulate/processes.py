@@ -30,8 +30,8 @@ class Simulation:
     ----------
     X : RaggedRows
     y : ndarray of shape (n,)
-        Has the type of X for regression; integers 0 and 1 for classification; events and times,
-        a structured array, for survival.
+        Numbers of the type of X for regression, integers 0 and 1 for classification, and a
+        structured array of events and times for survival.
     rows : ndarray of shape (n, s)
         Active rows; column k belongs to ``parameters.beta[k]``.
     parameters : RegressionParameters or ClassificationParameters
@@ -79,13 +79,13 @@ def regression(
     Parameters
     ----------
     n : int
-        Number of samples.
+        Count of samples.
     p : int or (low, high)
-        Number of rows per sample; for a range, uniform on it with both ends included.
+        Count of rows per sample; for a range, uniform on it with both ends included.
     d : int
-        Number of features per row.
+        Count of features per row.
     s : int, optional
-        Number of active rows per sample; by default the number of entries of ``mu``.
+        Count of active rows per sample; by default the count of entries of ``mu``.
     mu, sigma2 : float or sequence of s floats
         ``μ_j`` and ``σ_j²``.
     rho : float
@@ -122,7 +122,7 @@ def regression(
     fields = check_rows(p, d, s, mu, sigma2, rho, covariance, degrees_of_freedom)
     if not 1 <= s <= fields["p"][0]:
         raise ValueError(
-            f"s={s} must be at least 1 and at most the number of rows of every sample; p is {p}."
+            f"s={s} must be at least 1 and at most the count of rows of every sample; p is {p}."
         )
     if not noise >= 0:
         raise ValueError(f"noise must be 0 or more, got {noise}.")

@@ -13,7 +13,7 @@ from diagatt.simulate.parameters import SurvivalParameters
 def draw_times(
     eta: np.ndarray, parameters: SurvivalParameters, rng: np.random.Generator
 ) -> np.ndarray:
-    """Draw ends of observation and whether they are events, given log hazard ratios (n,)."""
+    """Draw when observation ends and whether by an event, given log hazard ratios (n,)."""
     waited = rng.exponential(size=(2, len(eta)))  # on the scale of the cumulative hazard
     with np.errstate(divide="ignore"):
         until = waited / np.stack([np.exp(eta), np.full(len(eta), parameters.censoring_rate)])

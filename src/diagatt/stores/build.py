@@ -125,12 +125,12 @@ def from_frame(
     sample : str
         Column of sample ids, kept as payload. Samples keep the order of first appearance.
     y : str, sequence of str, or mapping, optional
-        Column of the responses; columns of several outcomes; or, of times to an event, columns by
-        their meaning: ``{"time": "days", "event": "died"}``.
+        Column of the responses; columns of several outcomes; or, for times to an event, a mapping
+        from meanings to columns: ``{"time": "days", "event": "died"}``.
     weight, covariates, payload : str, sequence of str, sequence of str
-        Columns that, as those of `y`, are the same in all lines of a sample.
+        Columns whose values, like those of `y`, are the same in all lines of a sample.
     features : sequence of str, optional
-        Columns of the rows; by default all that are not named otherwise.
+        Columns of the rows; by default all columns that have no other meaning.
     row : str, optional
         Column of row ids.
     **options : see `RowStoreWriter`
@@ -333,7 +333,7 @@ def index(cls: type[Store], folder: Location) -> Store:
 
 
 def _opened(cls: Any, path: Location) -> Any:
-    """Open what was written; whoever chose large shards has the memory for two."""
+    """Open what was written, with memory for two shards if they are large."""
     largest = max(info.bytes for info in read_manifest(Path(path)).shards)
     return cls(path, memory=max(MEMORY, 2 * largest / 2**20))
 

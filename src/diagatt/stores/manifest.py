@@ -1,8 +1,8 @@
 """What a store says about itself: ``store.json``, checked by its own digest.
 
-Its keys are ``digest``, the SHA-256 of everything else, which identifies the data; ``format``, of
-which a newer one is refused; the fields of `Layout`; and ``shards``, a list of `ShardInfo` in the
-order of the samples.
+Its keys are ``digest``, the SHA-256 of everything else, which identifies the data; ``format``, the
+version, which must not be newer than this library; the fields of `Layout`; and ``shards``, a list
+of `ShardInfo` in the order of the samples.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from diagatt.stores.shard import (
     StoreError,
 )
 
-# 1 had neither names nor ids nor float16, 2 no weights of rows, 3 one number per response; what has
-# none is still written so.
+# Format 1 had neither names nor ids nor float16, format 2 had no weights of rows, and format 3 had
+# one number per response. A store is written in the oldest format that can hold it.
 FORMAT = 4
 MANIFEST = "store.json"
 
@@ -48,7 +48,7 @@ class Manifest:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the content: the same data cut alike have the same digest."""
+        """SHA-256 of the content: the same data in the same shards have the same digest."""
         text = json.dumps(self._content(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 

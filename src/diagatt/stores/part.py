@@ -25,7 +25,7 @@ class StoredPart:
         Index of its first sample in the store.
     X : RaggedRows
     y : array of shape (n,), or None
-        Of several outcomes (n, q); of times to an event a structured array.
+        Several outcomes have shape (n, q); times to an event are a structured array.
     weights : array of shape (n,), or None
     covariates : array of shape (n, q), or None
     columns : mapping
@@ -68,7 +68,7 @@ class StoredPart:
         return column.to_pylist() if hasattr(column, "to_pylist") else list(column)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return everything but the rows that the samples have, by the names of its columns."""
+        """Return everything that samples have beside their rows, by the names of the columns."""
         columns = {RESPONSE: self.y, WEIGHT: self.weights, COVARIATES: self.covariates}
         columns[SAMPLE_IDS] = self.X.sample_ids
         columns |= {name: np.array(self.payload(name), dtype=object) for name in self.columns}

@@ -1,8 +1,8 @@
 """Responses of several numbers per sample: several outcomes, and times to an event.
 
 A store keeps them as one matrix of float64 with a name for every column. Times to an event are
-told by their names: ``event, time``; ``start, stop, event``; ``lower, upper``, with ``start`` or
-without.
+recognized by their names: ``event, time``; ``start, stop, event``; or ``lower, upper``, with or
+without ``start``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from diagatt.stores.shard import StoreError
 
 
 def response_columns(y: Any) -> dict[str, Any] | None:
-    """Return the columns of responses by their names; None of one response per sample.
+    """Return the columns of responses by their names; None if there is one response per sample.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ from diagatt.names import checked
 from diagatt.ragged import RaggedRows
 
 TYPES = {"float64": pa.float64(), "int64": pa.int64(), "bool": pa.bool_(), "string": pa.string()}
-# Of rows alone: ids, and weights.
+# Columns that belong to single rows: ids and weights.
 TYPES["strings"] = pa.list_(pa.field("item", pa.string(), nullable=False))
 TYPES["floats"] = pa.list_(pa.field("item", pa.float64(), nullable=False))
 ROWS, RESPONSE, WEIGHT, COVARIATES = "rows", "y", "weight", "covariates"
@@ -166,7 +166,7 @@ class Layout:
 
 
 class Shard:
-    """A shard's file in the address space, unmapped with the last array that stands on it.
+    """A shard's file mapped into memory; it is unmapped with the last array that uses it.
 
     Its `stamp`, which is inode, time of change and size, tells whether it is the file that was
     verified.

@@ -106,7 +106,7 @@ class RowStore:
                 f"{largest:.1f} MiB and two must fit. Allow {ceil(2 * largest)} MiB or more, or "
                 "write the store again with a smaller shard_mib."
             )
-        # Stamp of each file that was verified, by its name and whether its rows were verified.
+        # Stamps of verified files, by their name and by whether their rows were verified.
         self._verified: dict[tuple[str, bool], tuple[int, int, int]] = {}
         self._open(folder, manifest, memory)
 
@@ -178,7 +178,7 @@ class RowStore:
     # ------------------------------------------------------------------ shards
 
     def select(self, shards: Sequence[int]) -> RowStore:
-        """Return a view of some shards, whose samples are counted from 0 again."""
+        """Return a view of some shards, whose sample indices begin at 0 again."""
         chosen = self._shard_indices(shards)
         if not chosen:
             raise StoreError("no shard is selected: a store holds at least one.")
@@ -289,7 +289,7 @@ class RowStore:
         return min(float(weights.min()) for weights in found if weights is not None)
 
     def lengths(self) -> np.ndarray:
-        """Return the number of rows of every sample, read without the rows."""
+        """Return the count of rows of every sample, read without the rows."""
         return np.concatenate([self._lengths(k) for k in range(len(self.shards))])
 
     def take(self, samples: Any) -> StoredPart:

@@ -1,4 +1,4 @@
-"""Writing a store by streaming: in bounded memory, whole or not there."""
+"""Writing a store by streaming, in bounded memory: it is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from diagatt.stores.shard import (
 class RowStoreWriter:
     """Write samples to a new store, shard by shard.
 
-    All files are written to a hidden folder beside `path`, which is renamed when it is whole. If
-    anything fails, it is removed; if the process is killed, the next writer removes it.
+    All files are written to a hidden folder next to `path`, which is renamed when it is complete.
+    If anything fails, the folder is removed; if the process is killed, the next writer removes it.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class RowStoreWriter:
         Type in which rows are stored. float16 takes half the disk, for features that were computed
         in it; such rows are read and computed in float32.
     overwrite : bool
-        Whether an existing store is replaced, once the new one is whole. A folder that contains
+        Whether an existing store is replaced, once the new one is complete. A folder that contains
         any other file is refused.
 
     Examples
@@ -179,7 +179,7 @@ class RowStoreWriter:
             kept = checked_rows(values, local, self.dtype, self.n_samples)
             part = {name: items[start:stop] for name, items in columns.items()}
             buffer.put(kept, np.diff(local), part, int(ends[stop - 1]) - written)
-            self._buffer = buffer  # only now: a first sample that is refused decides nothing
+            self._buffer = buffer  # only now, so that a refused first sample has no influence
             self.n_samples += stop - start
             start, written = stop, int(ends[stop - 1])
 
@@ -234,7 +234,7 @@ class _Buffer:
         self._bytes = 0
 
     def room(self, ends: np.ndarray, start: int) -> int:
-        """Return how many samples fit that end at these bytes, the first beginning at `start`."""
+        """Return how many samples fit; they end at these bytes, and the first begins at `start`."""
         free = self._limit - self._bytes
         fitting = int(np.searchsorted(ends, start + free, side="right"))
         return max(fitting, 0 if self._lengths else 1)

@@ -25,12 +25,12 @@ class Study:
     table: str  #: What `published` calls it.
     scenarios: tuple[Scenario, ...]
     methods: tuple[str, ...]
-    metrics: tuple[str, ...]  #: In the order of the table.
+    metrics: tuple[str, ...]  #: The metrics in the order of the table.
 
     def tasks(
         self, reps: int = 1, methods: Sequence[str] | None = None, scale: float = 1.0
     ) -> list[Task]:
-        """Return all tasks, replication by replication: a run cut short has whole tables.
+        """Return all tasks, replication by replication, so that a run cut short has whole tables.
 
         Examples
         --------

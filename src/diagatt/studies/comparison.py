@@ -19,7 +19,7 @@ from diagatt.studies.published import PAPER_REPS, Published, published
 __all__ = ["RULES", "Cell", "compare", "explanations", "matching"]
 
 SMALLER_IS_BETTER = ("rmse",)
-# Ours stands for the paper's method: it is held against the better of the two versions.
+# Our DiagAtt stands for the paper's method and is compared with the better of its two versions.
 STANDS_FOR = dict.fromkeys(("diagatt", "diagatt-contextual"), ("diagatt-1", "diagatt-r"))
 MATCHING_SDS, MATCHING_PART = 3.0, 0.10
 #: The two rules by which a cell matches, in words.
@@ -38,7 +38,7 @@ class Cell:
     mean: float | None  #: Our mean over replications.
     sd: float | None  #: Our standard deviation, which needs two replications.
     reps: int
-    paper: float | None  #: Published; for our own DiagAtt the better of the paper's two cells.
+    paper: float | None  #: The published mean; for our DiagAtt the better of the paper's two cells.
     paper_sd: float | None
     oracle: float | None  #: Mean of the Bayes oracle on the same test sets.
     #: "matches" by the wider of the two rules, "better", "worse" or "not run"; empty where nothing
@@ -89,7 +89,7 @@ def compare(study: Study, lines: Iterable[dict[str, Any]], scale: float = 1.0) -
     lines : iterable of dict
         `ResultStore.lines`.
     scale : float
-        Only results of this part of the sample size count; only full size is judged.
+        Share of the paper's sample size: only results with it count, and only 1 is judged.
     """
     values: dict[_Place, dict[int, float]] = {}
     for line in lines:
@@ -98,7 +98,7 @@ def compare(study: Study, lines: Iterable[dict[str, Any]], scale: float = 1.0) -
                 place = (line["scenario"], line["method"], metric)
                 values.setdefault(place, {})[line["replication"]] = value
     numbers = {(c.setting, c.method, c.metric): c for c in published() if c.table == study.table}
-    everything = not numbers  # where nothing is published, what was not run is listed, too
+    everything = not numbers  # if nothing is published, cells that were not run are listed, too
     cells = []
     for metric, method, scenario in product(study.metrics, study.methods, study.scenarios):
         place = (scenario.name, method, metric)
@@ -113,9 +113,9 @@ def compare(study: Study, lines: Iterable[dict[str, Any]], scale: float = 1.0) -
 
 
 def matching(cells: Sequence[Cell], rule: str) -> tuple[int, int]:
-    """Count the cells of the paper's own methods that match by one of `RULES`, and those judged.
+    """Count the cells of the paper's own methods that match by one of `RULES`, and all judged ones.
 
-    Only cells that were run are judged, by the rule of SDs only those that were published with one.
+    Only cells that were run are judged; the rule of SDs needs a published SD as well.
 
     Examples
     --------

@@ -29,22 +29,22 @@ ORACLE = "oracle"
 class Method:
     """An estimator with its settings.
 
-    `settings` are plain values, as JSON can hold them: they are part of the key of every result,
-    and estimators may be rebuilt without any key changing. ``"n_heads": "active"`` is as many
-    heads as rows are active, ``"tried"`` the numbers of heads that the scenario tries; "preset"
-    names a preset of the estimator.
+    `settings` are plain values that JSON can hold: they are part of the key of every result, so
+    that the code of estimators may change without changing any key. ``"n_heads": "active"`` means
+    as many heads as there are active rows, ``"tried"`` the counts of heads that the scenario tries;
+    "preset" names a preset of the estimator.
     """
 
     estimator: str | None  #: "Pooled" for PooledRegressor and PooledClassifier; None: the oracle.
     settings: Mapping[str, Any]
-    #: Raise it by one whenever a change of code changes the method's results: those of other
+    #: Raise it by one whenever a change of code changes the method's results: results of other
     #: revisions no longer count, and the next run replaces them.
     revision: int = 1
 
     def described(
         self, n_active: int = 1, heads_tried: Sequence[int] = (1, 2, 3), **changed: Any
     ) -> dict[str, Any]:
-        """Return what a result depends on: settings, with those that a scenario changes; revision.
+        """Return what a result depends on: settings, changes by a scenario, and the revision.
 
         Examples
         --------
@@ -87,7 +87,7 @@ def make_estimator(method: str, *, classifies: bool, seed: int = 0, **described:
     classifies : bool
     seed : int
     **described
-        As in `Method.described`: active rows per sample, numbers of heads to try, and settings
+        As in `Method.described`: active rows per sample, counts of heads to try, and settings
         other than the method's own.
 
     Examples

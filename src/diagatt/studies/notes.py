@@ -46,7 +46,7 @@ def share(cells: Sequence[Cell], rule: str) -> str:
 
 
 def replications(cells: Sequence[Cell]) -> str:
-    """Return the numbers of replications of cells that were run, as ``1 to 3``."""
+    """Return the counts of replications of cells that were run, as ``1 to 3``."""
     counts = [cell.reps for cell in cells if cell.reps]
     if not counts:
         return "–"

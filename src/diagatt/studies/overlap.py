@@ -28,8 +28,8 @@ MARKERS = ("o", "s", "D", "^", "v")
 class Overlap(Scenario):
     """One line of Table S1: spectral overlap of s classes.
 
-    Its "methods" are the table's columns; nothing is random but the means, of which replication k
-    draws 30 anew.
+    Its "methods" are the table's columns. Only the means are random: every replication draws 30 new
+    sets of means.
     """
 
     s: int
@@ -45,7 +45,7 @@ class Overlap(Scenario):
 
     def run(self, method: str, replication: int, scale: float) -> dict[str, Any]:
         """Compute one column."""
-        ends = {"shared": (0.0,), "class-specific": (1.0,)}  # of the path between them
+        ends = {"shared": (0.0,), "class-specific": (1.0,)}  # the two ends of the path
         study = run_study(
             classes=(self.s,), fractions=ends.get(method, FRACTIONS), seed=replication
         )
@@ -61,7 +61,7 @@ class Overlap(Scenario):
 
 @dataclass(frozen=True)
 class GridPoint:
-    """One value of r_cs/r for one number of classes."""
+    """One value of r_cs/r for one count of classes."""
 
     fraction: float  #: r_cs/r after rounding r_cs to an integer.
     pre: float  #: Exact average before the means are projected away.
@@ -80,7 +80,7 @@ class GridPoint:
 
     @property
     def satisfied(self) -> int:
-        """Number of mean realizations with γ̄_max* < 1."""
+        """Count of mean realizations with γ̄_max* < 1."""
         return int(np.sum(self.gammas < 1))
 
 
@@ -90,7 +90,7 @@ class OverlapStudy:
 
     d: int
     n_means: int
-    paths: dict[int, list[GridPoint]]  #: By number of classes, from shared to class-specific.
+    paths: dict[int, list[GridPoint]]  #: By count of classes, from shared to class-specific.
     spectra: dict[float, np.ndarray]  #: Spectra of one realization, head 0, by fraction (panel b).
     spectra_s: int
 
@@ -116,7 +116,7 @@ def run_study(
     seed: int = 0,
     spectra_s: int = 5,
 ) -> OverlapStudy:
-    """Walk from shared to class-specific enhanced directions for several numbers of classes.
+    """Walk from shared to class-specific enhanced directions for several counts of classes.
 
     For each s, ``n_means`` sets of s + 1 isotropic Gaussian means are drawn once and reused at
     every fraction, so comparisons along a path are paired.

@@ -33,11 +33,11 @@ class Published:
     method: str
     metric: str
     mean: float  #: The printed value, in Tables 1, 2 and S2 to S4 a mean over 100 replications.
-    sd: float | None  #: Standard deviation over these; None where none is printed.
+    sd: float | None  #: Standard deviation over the replications; None where none is printed.
 
 
 def published(table: str | None = None) -> list[Published]:
-    """Return the published numbers of one table, in the paper's order; of all tables by default.
+    """Return the published numbers of one table, or by default of all, in the paper's order.
 
     Parameters
     ----------

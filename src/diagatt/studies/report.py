@@ -96,7 +96,7 @@ def write_index(store: ResultStore, folder: Path) -> Path:
 
 
 def _current(study: Study, lines: notes.Lines, scale: float = 1.0) -> list[dict[str, Any]]:
-    """Return the results of the study as it is now, not those of other settings or revisions."""
+    """Return the results of the present study, without results of other settings or revisions."""
     reps = 1 + max((line["replication"] for line in lines), default=0)
     keys = {task.key for task in study.tasks(reps, scale=scale)}
     return [line for line in lines if line["key"] in keys]
@@ -178,7 +178,7 @@ def paired_table(study: Study, lines: notes.Lines, ours: str = "diagatt") -> str
 
 
 def _interval(differences: Sequence[float]) -> str:
-    """Return the mean and its 95 % interval, or the mean alone of one difference."""
+    """Return the mean and its 95 % interval; one difference has no interval."""
     if not differences:
         return "–"
     mean, n = float(np.mean(differences)), len(differences)

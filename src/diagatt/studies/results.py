@@ -1,8 +1,8 @@
-"""Results on disk: one Parquet file per task, packed into one; nothing lost, nothing twice.
+"""Results on disk: one Parquet file per task; no result is lost, and none counts twice.
 
-A task's file is written to a temporary name and renamed, so it is whole or not there; its name is
-the task's key, so a task that ran twice counts once. `pack` moves the small files into
-``results.parquet``; killed at any moment it leaves results in one place or in both.
+A task's file is written under a temporary name and renamed, so it is complete or absent; its name
+is the task's key, so a task that ran twice counts once. `pack` moves the small files into
+``results.parquet``; if it is killed, every result is in one of the two places or in both.
 """
 
 from __future__ import annotations

@@ -13,13 +13,13 @@ from diagatt.studies.methods import METHODS, ORACLE, make_estimator
 __all__ = ["Scenario", "Simulated", "answers", "chosen_by_tuning"]
 
 
-# Training samples behind published rows that are not of their table's size: levels and spreads of
-# these rows of Table S4 are Table S2's, those of its attention rows Table 1's.
+# Training samples of methods whose published values do not fit the size of their table: in Table S4
+# the means and SDs of these methods are like Table S2's, those of attention methods like Table 1's.
 _ROW_SIZES = {("tableS4", method): 18000 for method in ("grouplasso", "mdsp", "two-step")}
 
 # The paper's DiagAtt takes as many Adam steps at n = 18000 as at 9000: with batches that grow like
-# n the published Table S2 comes back, with batches of 32 it does not (docs/competitors.md). For
-# classes nothing is published that would tell.
+# n the published Table S2 is reproduced, with batches of 32 it is not (docs/competitors.md). For
+# classes, no published number shows which of the two was used.
 _METHODS_WITH_GROWING_BATCHES = ("diagatt-1", "diagatt-r")
 _BATCH_SIZE = 32  # at n = 9000
 
@@ -74,7 +74,7 @@ class Simulated(Scenario):
         return {"setting": setting, "method": METHODS[method].described(**self._changed(method))}
 
     def run(self, method: str, replication: int, scale: float) -> dict[str, Any]:
-        """Draw, tune, refit, test."""
+        """Draw the samples, tune, refit and test."""
         n = self._n(method, scale)
         test = self.setting.draw(n // 4, seed=(replication, 1))
         if method == ORACLE:

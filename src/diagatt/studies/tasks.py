@@ -35,8 +35,8 @@ class Task:
 
     scenario: Scenario
     method: str
-    replication: int  #: Also the seed of everything random in the task.
-    scale: float = 1.0  #: Part of the sample size.
+    replication: int  #: Index of the replication, and the seed of everything random in the task.
+    scale: float = 1.0  #: Share of the paper's sample size.
 
     @property
     def key(self) -> str:
@@ -45,8 +45,8 @@ class Task:
         It contains the scenario with its parameters and revision, the method with its settings and
         revision (`Method.described`, through `Scenario.parameters`), the replication and the scale.
         It contains no version, no class name and no constructor parameter of an estimator: code may
-        be rebuilt and released without orphaning stored results. Whoever changes code so that
-        results change raises `revision` of the methods or scenarios concerned, by hand.
+        be rebuilt and released while stored results remain valid. A change of code that changes
+        results must raise the `revision` of the methods or scenarios concerned, by hand.
         """
         content = {
             "scenario": self.scenario.name,
@@ -60,7 +60,7 @@ class Task:
 
 
 def run_task(task: Task) -> dict[str, Any]:
-    """Run a task in one thread, whatever runs beside it, and return a line of the result store."""
+    """Run a task in one thread and return a line of the result store."""
     import torch
 
     threads = torch.get_num_threads()
@@ -92,17 +92,17 @@ def run_tasks(
     cluster: str | None = None,
     progress: bool = False,
 ) -> int:
-    """Run the tasks whose results are not in the store, add each as it comes, return how many.
+    """Run the tasks whose results are not in the store, store each result, and return the count.
 
-    Interrupted at any point, even by ``kill -9``, the same call goes on with what is missing; the
-    final store is the same as that of an undisturbed run.
+    If the call is interrupted, even by ``kill -9``, the same call continues with the missing tasks;
+    the final store is the same as after an undisturbed run.
 
     Parameters
     ----------
     tasks : sequence of Task
     store : ResultStore
     jobs : int
-        Number of processes on this machine.
+        Count of processes on this machine.
     cluster : str, optional
         Address of a dask scheduler, ``tcp://host:8786``; tasks then run on its workers, and those
         of a worker that dies run again on another.

@@ -1,10 +1,10 @@
 """Studies of texts: the UCI comments (Section 6) and the comments with a known keyword (S6).
 
-The paper embeds with one layer of a 1024-dimensional RoBERTa; here it is MiniLM, so levels differ
-from the published ones and the order of the methods is what can be compared. Our default takes the
+The paper embeds with one layer of a 1024-dimensional RoBERTa; here it is MiniLM, so values differ
+from the published ones, and only the order of the methods can be compared. Our default takes the
 rows of `TextClassifier`, several layers joined; the others take one layer and, as "...-joined",
-the same rows as our default. Competitors are tuned on other grids than the paper's: rows of texts
-ask for other values.
+the same rows as our default. Competitors are tuned on grids other than the paper's, because rows of
+texts need other values.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ __all__ = ["UCI", "Keywords", "uci_comments"]
 KEYWORD_LISTS = "DIAGATT_KEYWORD_LISTS"
 KEYWORD_FOLDS = 5
 # Rows that the competitors may name (R̃). For keywords the supplement says 3, but group lasso's
-# rate is R̃ over the number of rows: the published 41 % and MDSP's 40 % are 5 of 12.75, not 3.
+# rate is R̃ over the count of rows: the published 41 % and MDSP's 40 % are 5 of 12.75, not 3.
 LOCATED = 5
 WORDS_KEPT = 60  # located words per class and fit that are kept for Table 3
 FIRST_SPLIT = 100  # splits 0 to 19 were seen while defaults were being chosen
 # Rows that "pooled-best" chooses among by validation.
 CANDIDATE_LAYERS: tuple[Any, ...] = (3, 4, 5, 6, (4, 5, 6), "joined")
-# What validation chooses, around what held-out comments of split 1000 prefer, on which nothing is
-# tested; DiagAtt's own settings are fixed.
+# Grids for validation, placed around what held-out comments of split 1000 prefer; nothing is tested
+# on that split. DiagAtt's own settings are fixed.
 TUNED: dict[str, dict[str, Any]] = {
     "pooled": {"ridge": (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)},
     "grouplasso": {"alpha": (0.1, 0.03, 0.01)},
@@ -51,8 +51,8 @@ class UCI(Scenario):
     """3,000 comments, cut at random into 70 % training, 10 % validation and 20 % test.
 
     Hyperparameters are chosen by cross-entropy on an eighth of the first two parts, which are
-    then refitted together. Sentences that stand twice never straddle: not training and test, and
-    within training the second one is left out.
+    then refitted together. A sentence that occurs twice is never both in training and in test, and
+    within training its second copy is left out.
     """
 
     name = "uci"
@@ -188,7 +188,7 @@ def _uci_layers(method: str) -> tuple[Any, ...]:
 
 
 def _changed(method: str, preset: str) -> tuple[str, dict[str, Any]]:
-    """Return the method without a word about rows, and the settings that texts change."""
+    """Return the method's name without its suffix for rows, and the settings that texts change."""
     method = method.removesuffix("-best").removesuffix("-joined")
     if method == "diagatt":
         return method, {"preset": preset}

@@ -45,7 +45,7 @@ class HeadDiagnosis:
 
     @property
     def verdict(self) -> str:
-        """One plain sentence."""
+        """What was found, in one plain sentence."""
         needed, sharp = self.guarantee.needed, self.guarantee.needed_sharp
         observed = (
             "observed error unknown, and the gap optimistic: the labels are the model's own choices"
@@ -83,7 +83,7 @@ class HeadDiagnosis:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Diagnoses of all heads, `HeadDiagnosis` in ``heads``; ``print`` it for the verdicts."""
+    """Diagnoses of all heads: ``heads`` holds a `HeadDiagnosis` each, and `str` all verdicts."""
 
     heads: tuple[HeadDiagnosis, ...]
 
@@ -98,8 +98,8 @@ class Diagnosis:
     def plot(self, ax: Any = None) -> Any:
         """Draw the score distributions of active and background rows, one panel per head.
 
-        ``ax`` is a matplotlib axes, or a sequence of one per head; new ones by default. The axes
-        are returned.
+        ``ax`` is a matplotlib axes, or a sequence with one per head; by default new ones are made.
+        The axes are returned.
         """
         if ax is None:
             figure = axes_or_new(None, (4.6 * len(self.heads), 3.4)).figure
@@ -141,10 +141,10 @@ def diagnose(
 ) -> Diagnosis:
     """Estimate, per head, what the localization theorems say about these rows.
 
-    The radius is the one Assumption "concentration condition" asks for, estimated: over samples,
-    the ⌈(n + 1)(1 − η)⌉-th smallest of ``max_j |ψ_j − mean score of row j's class|``. With gap δ,
-    every sample whose deviation is below δ/2 has its row located (lemma S1.1), so the bound on
-    mislocalized samples is ``(1 + #{deviation ≥ δ/2})/(n + 1)``.
+    The radius estimates the one of the Assumption "concentration condition": it is the
+    ⌈(n + 1)(1 − η)⌉-th smallest of ``max_j |ψ_j − mean score of row j's class|`` over samples.
+    With gap δ, the row of every sample whose deviation is below δ/2 is located (lemma S1.1), so the
+    bound on mislocalized samples is ``(1 + #{deviation ≥ δ/2})/(n + 1)``.
 
     Parameters
     ----------
@@ -155,15 +155,17 @@ def diagnose(
     model : fitted estimator, optional
         Has ``locate(X)``, (n, R), and ``scores(X)``, one (p_i, R) array per sample, such as
         `DiagAttRegressor`. With ``rows``, heads are matched to columns of ``rows`` by agreement.
-        Without, its own choices serve as labels: the gap is then optimistic and the empirical
-        error unknown.
+        Without ``rows``, the model's own choices serve as labels: the gap is then optimistic and
+        the empirical error unknown.
     eta, epsilon : float
-        Wanted: weights within ε of the truth in all but a share η of samples.
+        The guarantee that is asked for: weights are within ε of the truth in all but a share η of
+        samples.
     temperature : float, optional
-        Divides the scores. One by default for a model; for the theory's matrices, a quarter
-        colder than the warmest temperature at which weights can be within ε.
+        It divides the scores. The default is 1 for a model; for the theory's matrices it is a
+        quarter colder than the warmest temperature at which weights can be within ε.
     test_fraction : float
-        Share of samples to judge on when no model is given; 0 judges on the samples used.
+        Share of samples that the theory's matrices are judged on; with 0 they are judged on the
+        samples that they were built on.
     random_state : int or None
         Seed of that split.
 
@@ -180,7 +182,7 @@ def diagnose(
     samples, built = RaggedRows.coerce(X), None
     if model is None:
         if rows is None:
-            raise ValueError("give rows (true row of each sample), a fitted model, or both.")
+            raise ValueError("pass rows (the true row of each sample), a fitted model, or both.")
         labels = row_groups(samples, rows)[0] - samples.offsets[:-1, None]  # (n, s), checked
         fit, judge = _split(len(samples), test_fraction, random_state)
         built = class_moments(samples[fit], labels[fit])

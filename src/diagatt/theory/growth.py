@@ -23,12 +23,12 @@ class Condition:
     formula: str
     left: float
     right: float
-    #: Whether it is an example the paper gives of a regime that works, not a requirement.
+    #: Whether the paper gives it as an example of a regime that works, not as a requirement.
     illustrative: bool = False
 
     @property
     def holds(self) -> bool:
-        """Whether left ≤ right."""
+        """Whether the requirement is met, left ≤ right."""
         return bool(self.left <= self.right)
 
     def __str__(self) -> str:
@@ -152,7 +152,7 @@ class TemperatureInterval:
     low: float  #: 1/(R₂λ_Δ); kept when the interval is empty.
     high: float  #: d*g/(2 log((p_max − 1)/ε)); kept when the interval is empty.
     empty: bool
-    reason: str  #: One sentence: what the interval allows, or what must change.
+    reason: str  #: What the interval allows, or what must change, in one sentence.
 
     def __contains__(self, tau: float) -> bool:
         return not self.empty and self.low <= tau <= self.high
@@ -178,7 +178,7 @@ def temperature_interval(
         Gap at τ = 1: d*(1 − γ̄_max*) with several heads, d − rank Z with one.
     p_max : int
     epsilon : float
-        Wanted softmax error.
+        Largest softmax error that is allowed.
     lambda_delta : float, optional
         Smallest eigenvalue λ_Δ of the contrasts.
     R2 : float, optional

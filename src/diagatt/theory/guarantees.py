@@ -22,7 +22,7 @@ def hanson_wright_tail(
     """Bound the tail of one score (eq. single-hanson-wright).
 
     ``P(|ψ − Eψ| > t) ≤ 2 exp[−c min{τ²λ_Δ²t²/(K⁴q), τλ_Δt/K²}]``, capped at one, for a matrix that
-    annihilates the means and has rank q. The universal constant c is unknown to the paper: give it.
+    annihilates the means and has rank q. The paper does not know the universal constant c: pass it.
 
     Examples
     --------
@@ -58,11 +58,11 @@ def subgaussian_radius(
         Sub-Gaussian scale of the centred rows. With bounded standardized norm K² may be
         replaced by the largest eigenvalue of all covariances.
     p_max : int
-        Largest number of rows in a sample.
+        Largest count of rows in a sample.
     eta : float
         Probability that the radius may be exceeded, in (0, 1).
     s : int
-        Number of heads.
+        Count of heads.
     tau : float
         Temperature.
     C : float
@@ -96,7 +96,7 @@ def gaussian_radius(
     p_max, eta
         As in :func:`subgaussian_radius`.
     s : int
-        Number of heads over which the radius holds jointly; at least the number of matrices.
+        Count of heads over which the radius holds jointly; at least the count of matrices.
 
     Examples
     --------
@@ -119,8 +119,9 @@ def gaussian_radius(
 def moment_radius(variances: Any, eta: float) -> float:
     """Return a radius for any distribution from score variances (Chebyshev and a union bound).
 
-    ``r = √(Σ_j Var(ψ_j) / η)``, the sum over all rows (and heads) of a sample. Far wider than the
-    other radii in p and η, but right for rows with heavy tails as long as variances exist.
+    ``r = √(Σ_j Var(ψ_j) / η)``, where the sum runs over all rows (and heads) of a sample. It grows
+    much faster with p and 1/η than the other radii, but holds for every distribution that has
+    variances, also with heavy tails.
 
     Examples
     --------
@@ -178,7 +179,7 @@ def sufficient_gap(radius: float, p_max: int, epsilon: float, *, sharp: bool = F
 
 @dataclass(frozen=True)
 class LocalizationGuarantee:
-    """Whether a localization theorem applies, and why not."""
+    """Whether a localization theorem applies, and if not, why."""
 
     holds: bool  #: Whether the theorem applies: P(‖K − A‖_∞ ≤ ε) ≥ 1 − η for every sample.
     gap: float
@@ -190,7 +191,7 @@ class LocalizationGuarantee:
     epsilon: float
     eta: float
     softmax_error: float  #: The lemma's own bound on the error, often far below ε.
-    reason: str  #: One sentence.
+    reason: str  #: Why the theorem applies or does not, in one sentence.
 
     @property
     def holds_sharp(self) -> bool:

@@ -1,7 +1,7 @@
 """First two moments of a row, given or estimated, and what a quadratic score does to them.
 
-The theory never asks for a distribution: an expected score depends on a mean and a covariance
-only, through the quadratic-score identity ``E xᵀWx = tr(WΣ) + μᵀWμ``.
+The theory needs no distribution: by the quadratic-score identity ``E xᵀWx = tr(WΣ) + μᵀWμ``, an
+expected score depends on a mean and a covariance only.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Moments:
 
     @property
     def n_features(self) -> int:
-        """Number of features of a row, the paper's d."""
+        """Count of features of a row, the paper's d."""
         return len(self.mean)
 
     @property

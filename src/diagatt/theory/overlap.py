@@ -232,10 +232,10 @@ def shared_specific_spectrum(
 ) -> np.ndarray:
     """Return the projected interference spectrum of head k of the shared-and-class-specific family.
 
-    Same numbers as the dense computation in coordinates, in O(d (s + 1)²): T_k is a scalar on each
-    of three coordinate sets, so inside a set only the span of the whitened means matters. A QR step
-    squeezes every set to at most s + 1 directions; the others are eigenvectors as they stand. The
-    result (d − m,) is ascending.
+    It equals the spectrum of the dense computation in coordinates, at a cost of O(d (s + 1)²): T_k
+    is a scalar on each of three coordinate sets, so inside a set only the span of the whitened
+    means matters. A QR step compresses every set to at most s + 1 directions; all other directions
+    are eigenvectors already. The result (d − m,) is ascending.
 
     Parameters
     ----------

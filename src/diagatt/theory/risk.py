@@ -96,7 +96,7 @@ def excess_risk_rate(
     Parameters
     ----------
     n, d, s, p_max : int
-        Numbers of samples, features and heads, and the largest number of rows in a sample.
+        Counts of samples, features and heads, and the largest count of rows in a sample.
     epsilon, eta : float, optional
         Localization accuracy; the balanced choices of :func:`balanced_rates` by default.
     q : int, optional

@@ -25,7 +25,7 @@ class SeparatingMatrix:
     operator_norm_bound: float  #: The paper's bound 1 / (τ λ_min(Δ)).
     tau: float  #: Temperature τ.
     lambda_min: float  #: Smallest eigenvalue of the contrast Δ, in the subspace if there is one.
-    mean_rank: int  #: rank(Z), the number of directions given up to annihilate the means.
+    mean_rank: int  #: rank(Z), the count of directions given up to annihilate the means.
     theorem: str  #: Where the construction stands in the paper.
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
@@ -193,7 +193,7 @@ def _separate(
     basis: np.ndarray | None = None,
     name: str = "Δ_Σ = Σ₁ − Σ₀",
 ) -> SeparatingMatrix:
-    """Whiten, project the means (d, k) away, and lift back: every single-head version."""
+    """Whiten, project the means (d, k) away, and lift back, as all single-head versions do."""
     B, lambda_min, mean_rank = whiten_and_project(Delta, means, tau=tau, basis=basis, name=name)
     L = (B if basis is None else basis @ B) / np.sqrt(tau)
     return SeparatingMatrix(

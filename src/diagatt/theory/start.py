@@ -35,7 +35,7 @@ def separating_start(
         :func:`class_moments`.
     background : Moments
     p_max : int
-        Largest number of rows in a sample.
+        Largest count of rows in a sample.
     epsilon : float
         Softmax error that the expected scores should reach: the temperature is set so that the
         gap is ``2 log((p_max − 1)/ε)``.
@@ -89,7 +89,7 @@ def best_separators(classes: Sequence[Moments], background: Moments) -> list[Sep
         if best[1] is None:
             message = (
                 f"no construction separates class {k}: its rows vary no more than the others in "
-                "any direction; nothing of second order tells them apart."
+                "any direction, so second moments do not tell them apart."
             )
             raise SeparationError(message, condition="score gap > 0", value=0.0, head=k)
         chosen.append(best[1])

@@ -1,7 +1,7 @@
 """The two steps that every construction shares: whiten by the contrast Δ, project the means away.
 
-A construction whose condition fails refuses with a `SeparationError`, which carries the condition,
-the number that violates it and, where one exists, a subspace on which the construction works.
+A construction whose condition fails raises a `SeparationError`, which contains the condition, the
+number that violates it and, where one exists, a subspace on which the construction works.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def whiten_and_project(
 
     ``B = Δ^{-1/2}K``, where the columns of K are an orthonormal basis of the complement of
     ``Z = Δ^{-1/2}[means]``. With a basis U (d, m), contrast and means (d, k) are compressed by it
-    first. `name` and `head` serve the refusals.
+    first. Errors mention `name` and `head`.
     """
     if not (np.isfinite(tau) and tau > 0):
         raise ValueError(f"tau must be a positive number, got {tau}.")
@@ -158,7 +158,7 @@ def orthonormal(basis: Any, d: int) -> np.ndarray:
 def _not_positive(
     contrast: np.ndarray, smallest: float, name: str, basis: np.ndarray | None, head: int | None
 ) -> SeparationError:
-    """Return the refusal of a contrast, compressed to `basis` (d, m) if there is one."""
+    """Return the error for a contrast, which is compressed to `basis` (d, m) if there is one."""
     inside = informative_subspace(contrast)  # (m, m')
     suggestion = inside if basis is None else basis @ inside
     m = suggestion.shape[1]

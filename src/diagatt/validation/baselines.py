@@ -18,8 +18,8 @@ __all__ = ["BASELINES", "Part", "Task", "bag_statistics", "baselines_of", "per_u
 
 N_TREES = 300
 STATISTICS = ("mean", "min", "max", "std")
-LEAF = 3  # samples at least in a leaf of survival trees
-LEAST_FOLDS = 5  # that tune the penalty of mean pooling
+LEAF = 3  # smallest count of samples in a leaf of survival trees
+LEAST_FOLDS = 5  # folds that tune the penalty of mean pooling
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,9 @@ Baseline = Callable[[Part, Part, Task, int], np.ndarray]
 
 
 def mean_pooling(train: Part, test: Part, task: Task, seed: int) -> np.ndarray:
-    """Predict by a ridge GLM of standardized mean rows and covariates, penalty by five folds.
+    """Predict by a ridge GLM of standardized mean rows and covariates, tuned by five folds.
 
-    Of times to an event it is Cox's.
+    For times to an event it is Cox regression.
     """
     given: dict[str, Any] = {"ridge": "auto", "random_state": seed}
     given["selection"] = min(LEAST_FOLDS, len(train.rows))
@@ -127,7 +127,7 @@ def mean_pooling(train: Part, test: Part, task: Task, seed: int) -> np.ndarray:
 def trees(train: Part, test: Part, task: Task, seed: int) -> np.ndarray:
     """Predict by 300 extremely randomized trees on bag statistics and covariates.
 
-    Of times to an event they are those of scikit-survival.
+    For times to an event, the trees are those of scikit-survival.
     """
     from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
@@ -178,7 +178,7 @@ def _weights(part: Part) -> dict[str, np.ndarray]:
 
 
 def _mean_rows(X: RaggedRows) -> RaggedRows:
-    """Return samples of one row, the mean of theirs, in which rows count by their weights."""
+    """Return samples of one row each: the mean of their rows, weighted by row weights."""
     return RaggedRows.from_rows(bag_statistics(X, ("mean",)))
 
 
@@ -188,7 +188,7 @@ def _mean_and_scale(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def baselines_of(task: Task) -> dict[str, Baseline]:
-    """Return the baselines that can be had: survival trees need scikit-survival and no late entry.
+    """Return the available baselines: survival trees need scikit-survival and no late entry.
 
     Examples
     --------
@@ -202,7 +202,7 @@ def baselines_of(task: Task) -> dict[str, Baseline]:
     return dict(BASELINES)
 
 
-#: Methods that know samples only as wholes, by name.
+#: Methods that do not look at single rows, by name.
 BASELINES: dict[str, Baseline] = {
     "mean pooling": mean_pooling,
     "trees": trees,

@@ -142,7 +142,7 @@ def cross_validate(
     inputs : Inputs
         Samples in memory, with responses.
     make : callable
-        Return the unfitted model for this many samples.
+        Function that returns the unfitted model for a count of samples.
     task : Task
     fold : int array of shape (n,)
         The fold in which each sample is held out; see `diagatt.resampling.draw_folds`.
@@ -151,7 +151,7 @@ def cross_validate(
     advance : callable
         Called with a note after every fit.
     class_weight : "balanced", optional
-        Classes have the same weight each in all fits, not in the scores.
+        All classes have the same weight in the fits, but not in the scores.
     """
     others = baselines_of(task)
     predictions = {name: np.empty((len(inputs), *task.shape)) for name in (OURS, *others)}
@@ -206,6 +206,6 @@ def _time_scores(y: np.ndarray, risk: np.ndarray) -> dict[str, float]:
 
 
 def _quiet(model: Any) -> Any:
-    """Switch the progress bars of a model and its parts off: folds have one of their own."""
+    """Switch off the progress bars of a model and its parts: the folds have a bar of their own."""
     names = [name for name in model.get_params() if name.split("__")[-1] == "verbose"]
     return model.set_params(**dict.fromkeys(names, False))

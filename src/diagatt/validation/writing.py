@@ -1,4 +1,4 @@
-"""What a cross-validation is told with: a table, figures, and a paragraph for a methods section."""
+"""How a cross-validation is reported: a table, figures, and a paragraph for a methods section."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def scores_table(validation: Validation) -> tuple[list[str], list[list[Any]]]:
 
 
 def shown_interval(score: str, mean: float, low: float, high: float, classes: bool = False) -> str:
-    """Write a score with its interval, cut off where the score itself ends.
+    """Write a score with its interval, cut off at the smallest and the largest possible score.
 
     Examples
     --------
@@ -72,36 +72,36 @@ def figures(validation: Validation) -> dict[str, Figure]:
 
     drawn = {}
 
-    def keep(name: str, ax: Any) -> None:
+    def add(name: str, ax: Any) -> None:
         drawn[name] = ax.figure
-        plt.close(ax.figure)  # nobody else shows it
+        plt.close(ax.figure)  # pyplot would keep it
 
     y, ours = validation.y, validation.predictions[OURS]
     classes = validation.task.classes
     if validation.task.has_times:
-        keep("survival-by-risk", plots.survival_by_risk(y, ours))
+        add("survival-by-risk", plots.survival_by_risk(y, ours))
         return drawn
     if validation.task.outcomes and classes is None:
         for k, name in enumerate(validation.task.outcomes):
             ax = plots.observed_predicted(y[:, k], ours[:, k])
             ax.set_title(name, fontsize=10, parse_math=False)
-            keep(f"observed-predicted-{re.sub(r'[^a-zA-Z0-9_-]+', '-', name)}", ax)
+            add(f"observed-predicted-{re.sub(r'[^a-zA-Z0-9_-]+', '-', name)}", ax)
         return drawn
     if validation.task.outcomes:
-        keep("roc", _roc(validation))
+        add("roc", _roc(validation))
         return drawn
     if classes is None:
-        keep("observed-predicted", plots.observed_predicted(y, ours))
+        add("observed-predicted", plots.observed_predicted(y, ours))
         return drawn
-    keep("roc", _roc(validation))
+    add("roc", _roc(validation))
     if len(classes) == 2:
         ax = plots.calibration(y == 1, ours[:, 1])
         ax.set_xlabel(f"predicted probability of {classes[1]}", parse_math=False)
     else:
         ax = plots.calibration(ours.argmax(axis=1) == y, ours.max(axis=1))
         ax.set(xlabel="probability of the predicted class", ylabel="share that was right")
-    keep("calibration", ax)
-    keep("confusion", plots.confusion(classes[y], classes[ours.argmax(axis=1)], classes=classes))
+    add("calibration", ax)
+    add("confusion", plots.confusion(classes[y], classes[ours.argmax(axis=1)], classes=classes))
     return drawn
 
 
@@ -154,7 +154,7 @@ def methods_paragraph(
     solver : str
     seed : int
     version : str
-        Of diagatt.
+        Version of diagatt.
     """
     task, score = validation.task, validation.main
     name = _REGRESSION.get(task.family, task.family) if task.classes is None else "ridge logistic"

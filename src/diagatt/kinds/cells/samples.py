@@ -92,7 +92,7 @@ class CellSamples:
         if missing.any():
             i = self._sample_at(int(np.argmax(missing)))
             raise ValueError(
-                f"sample {self.ids[i]!r} has cells without {name!r}: drop them or fill them in."
+                f"sample {self.ids[i]!r} has cells without {name!r}: drop the cells or fill it in."
             )
         own = values[np.repeat(first, np.diff(self.offsets))]
         wrong = values != own
@@ -164,5 +164,6 @@ class CellSamples:
                     count = chosen.stop - chosen.start
                     beside["covariates"] = self.covariates.slice(chosen.start, count)
                 writer.extend(rows, **beside)
-                del rows, beside  # or two parts would be there while the next one is read
+                # Otherwise two parts would be in memory while the next one is read.
+                del rows, beside
         return RowStore(path, memory=memory)

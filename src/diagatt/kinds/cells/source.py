@@ -17,10 +17,10 @@ from diagatt.memory import give_back
 
 __all__ = ["opened", "read_cells", "write_store"]
 
-# Bytes of dense rows that are made whole, and of rows on disk that are read whole; beyond, a sparse
-# matrix stays sparse, and rows on disk go through a store.
+# Up to this many bytes, sparse rows are made dense and rows on disk are read into memory; above it,
+# a sparse matrix stays sparse, and rows on disk are written to a store.
 IN_MEMORY = 2**28
-MEMORY = 128  # MiB that the rows of such a store may take; a contest takes several times of it
+MEMORY = 128  # MiB that the rows of such a store may take; a contest takes several times as much
 
 
 def read_cells(

@@ -111,12 +111,12 @@ class CellTable:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all rows, without zeros left out."""
+        """Bytes of all rows as a dense matrix."""
         return self.shape[0] * self.shape[1] * self.dtype.itemsize
 
     @cached_property
     def entries(self) -> int | None:
-        """Bytes of the entries of a sparse matrix, without zeros; None if it is dense."""
+        """Bytes of the stored entries of a sparse matrix; None if the matrix is dense."""
         if isinstance(self.matrix, StoredCsr):
             return self.matrix.nbytes
         return 8 * self.matrix.nnz if hasattr(self.matrix, "tocsr") else None

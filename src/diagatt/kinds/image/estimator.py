@@ -188,7 +188,9 @@ class ImageClassifier(KindClassifier, _ImageEstimator):
     --------
     >>> from diagatt.datasets.canvas import digit_canvas
     >>> train, test = digit_canvas(300, 3, size=24, seed=0)
-    >>> model = ImageClassifier((8, 8), random_state=0).fit(train.images, train.y)
+    >>> quick = DiagAttClassifier(solver="likelihood")
+    >>> model = ImageClassifier((8, 8), estimator=quick, random_state=0)
+    >>> model = model.fit(train.images, train.y)
     >>> model.locate(test.images).ravel().tolist() == [int(t[0]) for t in test.true_rows(
     ...     model.patches_)]
     True

@@ -41,9 +41,9 @@ def read_folder(
         With one subfolder per class, whose name is the label; or with images and no subfolder of
         images, which have no labels. Hidden files and other kinds of files are passed over.
     max_pixels : int
-        An image with more is refused, from its header.
+        A larger image is refused; only its header is read for that.
     max_total_pixels : int
-        Images with more together are refused: all their rows would stand in memory.
+        More pixels in all images together are refused, because all rows are kept in memory.
 
     Examples
     --------

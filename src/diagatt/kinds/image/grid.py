@@ -24,7 +24,7 @@ class Grid:
 
     @classmethod
     def checked(cls, patch: Any, stride: Any, padding: str) -> Grid:
-        """Check what a user wrote; an int means both directions, no stride the patch itself."""
+        """Check a user's values; an int holds for both directions, and the stride may be None."""
         sides = _pair(patch, "patch")
         steps = sides if stride is None else _pair(stride, "stride")
         if any(step > side for step, side in zip(steps, sides, strict=True)):

@@ -71,7 +71,8 @@ class PatchRows(TransformerMixin, BaseEstimator):
         or extend it at the bottom and on the right by its last line and column or by zeros. An
         image smaller than one patch is always refused.
     channels : {None, "grey", "colour"}
-        As they are (all images alike), or turned into one channel or three.
+        Whether images keep their channels (None; all must have the same) or are turned into one
+        or three.
     max_pixels : int
         Larger images are refused, files before they are decoded.
 
@@ -112,7 +113,7 @@ class PatchRows(TransformerMixin, BaseEstimator):
         self.max_pixels = max_pixels
 
     def fit(self, images: Any, y: Any = None) -> Self:
-        """Learn the number of channels from the first image.
+        """Learn the count of channels from the first image.
 
         Parameters
         ----------
@@ -125,7 +126,7 @@ class PatchRows(TransformerMixin, BaseEstimator):
         return self.set_channels(1 if pixels.ndim == 2 else pixels.shape[2])
 
     def set_channels(self, n_channels: int) -> Self:
-        """Fit without images: their number of channels is all there is to learn."""
+        """Fit without images: the count of their channels is all there is to learn."""
         d1, d2 = self._grid.patch
         self.n_channels_, self.n_features_out_ = n_channels, d1 * d2 * n_channels
         return self

@@ -34,7 +34,7 @@ def read_image(
     source : array of shape (H, W) or (H, W, C), path, or PIL image
         The first frame is read of a file with several; a camera's orientation mark is obeyed.
     channels : {None, "grey", "colour"}
-        As they are (palettes become colours), or turned into one channel or into three.
+        Whether channels are kept (None; palettes become colours) or turned into one or three.
     max_pixels : int
         A larger image is refused, a file before it is decoded.
     name : str
@@ -194,7 +194,7 @@ def _orientation(image: Any) -> int:
     try:
         mark = image.getexif().get(_ORIENTATION, 1)
     except (OSError, SyntaxError, ValueError, struct.error):
-        return 1  # a damaged mark is no mark
+        return 1  # a damaged mark is ignored
     return mark if mark in range(1, 9) else 1
 
 

@@ -31,9 +31,9 @@ class SlideFile:
     side : float, or None
         Side of a patch in the units of its coordinates, if the file says so.
     unit : {"px", "um"}
-        Of coordinates: pixels of the full resolution, or micrometres (STAMP).
+        Unit of the coordinates: pixels of the full resolution, or micrometres (STAMP).
     coords_path : Path, or None
-        A second file, if that holds the coordinates.
+        The file of the coordinates, if it is another one.
     """
 
     path: Path
@@ -98,7 +98,7 @@ class SlideFile:
         return found[:, :2]
 
     def patch_side(self, coords: np.ndarray) -> float:
-        """Return the side of a patch: as the file says, or the smallest step between patches."""
+        """Return the side of a patch from the file, or else the smallest step between patches."""
         if self.side is not None:
             return self.side
         steps = [np.diff(np.unique(coords[:, axis])) for axis in (0, 1)]

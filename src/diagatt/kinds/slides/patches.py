@@ -28,7 +28,7 @@ class SlidePatches:
     weights : array of shape (n_patches, n_heads)
         Attention; it sums to 1 over all patches of the sample, which may have several slides.
     relative : array of shape (n_patches,)
-        The largest weight of a head times the number of patches of the sample: 1 is uniform.
+        The largest weight of a head times the count of patches of the sample: 1 is uniform.
     located : bool array of shape (n_patches,)
         Whether a patch is the row of interest of a head.
     coords : array of shape (n_patches, 2), or None

@@ -17,7 +17,7 @@ from diagatt.names import listed
 
 __all__ = ["SlideSamples", "read_slides"]
 
-# How tables call their columns, if nobody says: those of CLAM, TRIDENT and STAMP.
+# Names of columns that are looked for by default: those of CLAM, TRIDENT and STAMP.
 SLIDE_COLUMNS = ("slide_id", "slide", "FILENAME", "filename", "wsi")
 PATIENT_COLUMNS = ("case_id", "PATIENT", "patient", "patient_id", "case")
 PART = 2**28  # bytes of float32 rows that are held while a store is written
@@ -68,7 +68,7 @@ class SlideSamples:
 
     @property
     def named_covariates(self) -> Any:
-        """The covariates as a table with names; None without."""
+        """The covariates as a table with names; None if there are none."""
         if self.covariates is None:
             return None
         import pyarrow as pa

@@ -1,7 +1,7 @@
 """Embedded texts on disk: one SQLite table, shared by models, settings and processes.
 
-Every transaction is written whole or not at all. A damaged entry is embedded anew; a damaged file
-is set aside.
+Every transaction is written completely or not at all. A damaged entry is embedded again; a damaged
+file is renamed.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class Embedded:
 
 
 class EmbeddingCache:
-    """Embedded texts in a folder, under a setting: all but the text that decides the rows."""
+    """Embedded texts in a folder; `setting` is everything but the text that determines the rows."""
 
     def __init__(self, folder: Any, setting: dict[str, Any]) -> None:
         self.path = Path(folder).expanduser() / FILE
         self._setting = json.dumps(setting, sort_keys=True).encode()
 
     def load(self, texts: Iterable[str]) -> dict[str, Embedded]:
-        """Return those of the texts that are stored."""
+        """Return the stored rows of the texts; texts that are not stored are left out."""
         ask, found = "select cut, vectors, spans, sum from texts where key = ?", {}
         with self._connected() as database:
             database.execute(_TABLE)

@@ -102,7 +102,7 @@ class EmbeddedTexts:
     ) -> list[list[WordWeight]]:
         """Return the words of the rows that `locate` named, (n_texts, n_located); -1 is none.
 
-        Their weights are those of `attention`, NaN without.
+        Their weights are those of `attention`, or NaN if it is None.
         """
         result = []
         for i, chosen in enumerate(rows.tolist()):
@@ -120,7 +120,7 @@ class EmbeddedTexts:
 def top_words(
     located: Sequence[Sequence[WordWeight]], labels: Any, k: int = 10
 ) -> dict[Any, list[tuple[str, int]]]:
-    """Rank words by the number of texts of a label in which they are located (Table 3).
+    """Rank words by the count of texts of a label in which they are located (Table 3).
 
     A word counts once per text, in lower case; punctuation is not counted. Ties stand in
     alphabetical order.
@@ -135,7 +135,7 @@ def top_words(
     Returns
     -------
     dict
-        For every label, in sorted order, up to k pairs (word, number of texts).
+        For every label, in sorted order, up to k pairs (word, count of texts).
 
     Examples
     --------

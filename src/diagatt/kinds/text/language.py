@@ -14,8 +14,8 @@ COMMON_WORDS = (
     "these those could should because into don"
 )
 ENGLISH_MODELS = ("minilm",)
-LEAST_WORDS = 100  # that are needed for a judgement
-LEAST_SHARE = 0.04  # of them; English prose has about 0.25
+LEAST_WORDS = 100  # fewer words allow no judgement
+LEAST_SHARE = 0.04  # share of common words below which texts do not look English; prose has 0.25
 READ = 2000  # texts that are looked at
 
 

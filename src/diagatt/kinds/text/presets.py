@@ -1,4 +1,4 @@
-"""Estimators for rows of words, adapted to the number of texts (docs/text.md says why)."""
+"""Estimators for rows of words, adapted to the count of texts (docs/text.md says why)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from diagatt.solvers import with_solver
 __all__ = ["text_estimator"]
 
 # For texts whose tone is to be predicted; chosen by cross-validation of training sentences
-# (docs/text.md has the table). "steps" of Adam per start, whatever the number of texts, are what
-# stops it early. Ridges grow with the number of texts, as the loss does: these are per text.
+# (docs/text.md has the table). "steps" of Adam per start, whatever the count of texts, are what
+# stops it early. Ridges grow with the count of texts, as the loss does: these are per text.
 _TEXT: dict[str, Any] = {
     "score_form": "affine",
     "coupling": "independent",
@@ -80,7 +80,7 @@ def text_estimator(
     Parameters
     ----------
     n_texts : int
-        It decides the epochs and the ridges.
+        Epochs and ridges follow from it.
     estimator : DiagAttClassifier or DiagAttRegressor
     preset : {"text", "keyword"}
         For the tone of texts, or a blend for texts in which one word decides.

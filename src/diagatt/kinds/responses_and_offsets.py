@@ -12,7 +12,7 @@ from diagatt.kinds.columns import OFFSETS, TIMES, Columns
 if TYPE_CHECKING:
     from diagatt.kinds.tables import Table
 
-#: Makes one number per sample of one per line; refuses samples whose lines differ.
+#: Turns one number per line into one per sample, and refuses samples whose lines differ.
 PerSample = Callable[[np.ndarray, str], np.ndarray]
 
 
@@ -24,9 +24,9 @@ def as_they_are(values: np.ndarray, name: str) -> np.ndarray:
 def offsets(
     table: Table, columns: Columns, per_sample: PerSample = as_they_are
 ) -> dict[str, np.ndarray]:
-    """Return exposure and offset, (n,) each, as far as they were asked for.
+    """Return exposure and offset, (n,) each, if their columns are named.
 
-    New samples may come without an exposure: predictions are then per unit of it.
+    New samples may lack an exposure: their predictions are then per unit of exposure.
     """
     found = {}
     for role in OFFSETS:
@@ -42,7 +42,7 @@ def offsets(
 def responses(
     table: Table, columns: Columns, per_sample: PerSample = as_they_are
 ) -> np.ndarray | None:
-    """Return the responses, (n,): a column, or events and times; None if they are not there.
+    """Return the responses, (n,): a column, or events and times; None if the table has none.
 
     Several outcomes have a column each, (n, q).
     """
@@ -65,7 +65,7 @@ def responses(
     if not np.isin(event, (0, 1)).all():
         raise ValueError(
             f"{table.name}: the events {named['event']!r} must be 1 or true where the event has "
-            "happened, else 0 or false."
+            "happened, and 0 or false elsewhere."
         )
     return make_times(event == 1, found["time"], start=found.get("start"))
 
