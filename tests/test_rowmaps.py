@@ -376,7 +376,8 @@ def test_blocks_of_rows_change_nothing(name, monkeypatch):
     weights = torch.from_numpy(rng.random(500))
     whole = ROW_MAPS[name].fitted_to(values, weights)
     expected = whole(values)
-    monkeypatch.setattr("diagatt.rowmaps.BLOCK", 64)
+    monkeypatch.setattr("diagatt.rowmaps.BLOCK_NUMBERS", 1)
+    monkeypatch.setattr("diagatt.rowmaps.LEAST_BLOCK", 64)
     parts = ROW_MAPS[name].fitted_to(values, weights)
     torch.testing.assert_close(
         parts(values), expected, rtol=0, atol=1e-8 * float(expected.abs().max())

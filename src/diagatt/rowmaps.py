@@ -47,8 +47,8 @@ SAME_DIGITS = 1e-6
 # Ratio of scales, and correlation with normal scores, from which maps are taken to be the same.
 SAME_SCALE, SAME_SHAPE, COMPARED_ROWS = 1.25, 0.99, 2000
 
-# Rows that are transformed in one go, in float64.
-BLOCK = 65536
+# Numbers that are transformed in one go, in float64: as many as a cache holds.
+BLOCK_NUMBERS, LEAST_BLOCK = 2**18, 256
 
 ROW_MAPS: dict[str, type[RowMap]] = {}
 
@@ -98,23 +98,28 @@ class RowMap(nn.Module):
         needed : int
             Dimensions at most where `most` of them hold too little variance.
         """
+        w = torch.ones_like(values[:, 0]) if weights is None else weights
+        w = w.double() / w.double().sum()
+        made = cls._by_features(values, w)
+        made._fit_subspace(values, w, needed)
+        return made
+
+    @classmethod
+    def _by_features(cls, values: Tensor, weights: Tensor) -> Self:
+        """Fit what happens to single features, before any subspace; weights sum to one."""
         made = cls()
         made.n_features = values.shape[1]
-        x = values.double()
-        w = x.new_ones(len(x)) if weights is None else weights.double()
-        w = w / w.sum()
-        mean = w @ x
-        spread = (w @ (x - mean).square_()).sqrt()
+        blocks = row_blocks(values)
+        mean = reduce(add, (weights[rows] @ values[rows].double() for rows in blocks))
+        squares = (weights[rows] @ (values[rows] - mean).square_() for rows in blocks)
+        spread = reduce(add, squares).sqrt()
         varies = spread > least_spread(values)
         if not bool(varies.any()):
             varies[0] = True  # something must be scored
         made.register_buffer("columns", torch.nonzero(varies)[:, 0])
-        x = x if bool(varies.all()) else x[:, varies]
         made.register_buffer("shift", mean[varies])
         made.register_buffer("scale", _positive(spread[varies]))
-        made._fit(x, w)
-        del x
-        made._fit_subspace(values, w, needed)
+        made._fit(values if bool(varies.all()) else values[:, varies], weights)
         return made
 
     @classmethod
@@ -141,7 +146,7 @@ class RowMap(nn.Module):
     #: Columns of transformed rows per varying feature.
     width: ClassVar[int] = 1
 
-    def _fit(self, x: Tensor, weights: Tensor) -> None:
+    def _fit(self, values: Tensor, weights: Tensor) -> None:
         """Learn more than shift and scale of the varying features; weights sum to one."""
 
     def _transformed(self, x: Tensor, rounding: float) -> Tensor:
@@ -153,7 +158,7 @@ class RowMap(nn.Module):
         D = self.width * len(self.columns)
         if self.whole >= D:
             return
-        blocks = [slice(i, i + BLOCK) for i in range(0, len(values), BLOCK)]
+        blocks = row_blocks(values)
         centre = reduce(add, (weights[rows] @ self._varying(values[rows]) for rows in blocks))
 
         def centred(rows: slice) -> Tensor:
@@ -178,13 +183,15 @@ class RowMap(nn.Module):
 
     def forward(self, values: Tensor) -> Tensor:
         """Return mapped rows in the type of the rows, (N, d) → (N, d')."""
-        if len(values) > BLOCK:
-            return torch.cat([self.forward(block) for block in values.split(BLOCK)])
-        x = self._varying(values)
-        if self._is_projected:
-            # Once they are centred, rows lose nothing in a product of their own type.
-            x = (x - self.centre).to(values.dtype) @ self.directions.to(values.dtype)
-        return x.to(values.dtype)
+        mapped = values.new_empty(len(values), self.n_dimensions)
+        directions = self.directions.to(values.dtype) if self._is_projected else None
+        for rows in row_blocks(values):
+            x = self._varying(values[rows])
+            if directions is not None:
+                # Once they are centred, rows lose nothing in a product of their own type.
+                x = x.sub_(self.centre).to(values.dtype) @ directions
+            mapped[rows] = x
+        return mapped
 
     def _varying(self, values: Tensor) -> Tensor:
         """Return the features that vary, transformed, in float64."""
@@ -233,8 +240,8 @@ class Scaled(Unit):
 
     name = "scaled"
 
-    def _fit(self, x: Tensor, weights: Tensor) -> None:
-        self.scale = _positive((weights @ x.square()).sqrt())
+    def _fit(self, values: Tensor, weights: Tensor) -> None:
+        self.scale = _positive((weights @ values.double().square()).sqrt())
         self.shift = torch.zeros_like(self.shift)
 
     def _fit_subspace(self, values: Tensor, weights: Tensor, needed: int) -> None:
@@ -265,7 +272,7 @@ class Common(Unit):
 
     name = "common"
 
-    def _fit(self, x: Tensor, weights: Tensor) -> None:
+    def _fit(self, values: Tensor, weights: Tensor) -> None:
         self.scale = self.scale.square().mean().sqrt().expand_as(self.scale).clone()
 
 
@@ -275,7 +282,8 @@ class Ranks(RowMap):
     name = "ranks"
     most = whole = MOST_BENT
 
-    def _fit(self, x: Tensor, weights: Tensor) -> None:
+    def _fit(self, values: Tensor, weights: Tensor) -> None:
+        x = values.double()
         order = x.argsort(dim=0, stable=True)  # (N, k)
         share = weights[order].cumsum(dim=0)  # of rows up to this one, (N, k)
         levels = torch.linspace(0, 1, KNOTS, dtype=x.dtype, device=x.device)
@@ -325,19 +333,26 @@ def distinct_maps(values: Tensor, weights: Tensor) -> list[str]:
     as the features if those are normal.
     """
     step = max(1, len(values) // COMPARED_ROWS)
-    values, weights = values[::step], weights[::step]
-    unit, ranks = Wide.fitted_to(values, weights), Ranks.fitted_to(values, weights)
+    values, weights = values[::step], weights[::step].double()
+    weights = weights / weights.sum()
+    unit, ranks = (rows._by_features(values, weights) for rows in (Unit, Ranks))
     found = ["unit"]
     if float(unit.scale.max() / unit.scale.min()) > SAME_SCALE:
         found.insert(0, "common")
     x = values.index_select(1, unit.columns).double()
-    w = weights.double()[:, None] / weights.sum()
+    w = weights[:, None]
     u, r = (rows._transformed(x, _rounding(values)) for rows in (unit, ranks))
     r = r - (w * r).sum(dim=0)
     agreement = (w * u * r).sum(dim=0) / (w * r.square()).sum(dim=0).sqrt()
     if float(agreement.min()) < SAME_SHAPE:
         found.append("ranks")
     return [*found, "squares"]
+
+
+def row_blocks(values: Tensor) -> list[slice]:
+    """Return the rows that are transformed in one go."""
+    count = max(LEAST_BLOCK, BLOCK_NUMBERS // values.shape[1])
+    return [slice(start, start + count) for start in range(0, len(values), count)]
 
 
 def _levels(x: Tensor, knots: Tensor) -> Tensor:

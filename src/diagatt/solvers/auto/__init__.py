@@ -191,12 +191,15 @@ class Auto(Solver):
             return
         part = contest.samples
         maps = distinct_maps(part.values, row_weights(part))
-        contest.enter(c for rows in maps for c in uniform_contestants(rows))
-        extra = _helpful_features(contest)
         width = score_width(min(part.n_features, MOST_DIMENSIONS))
         coarse = part.n_rows * width > LARGE_CONTEST
+        plain = [rows for rows in maps if rows != "squares"]
+        # The subspace of many squares costs more than all fits to it.
+        cheap = plain if coarse and part.n_features > MOST_DIMENSIONS else maps
+        contest.enter(c for rows in cheap for c in uniform_contestants(rows))
+        extra = _helpful_features(contest)
         if coarse:
-            maps = [rows for rows in maps if rows != "squares"]
+            maps = plain
         attending = [c for rows in maps for c in attention_contestants(rows, family, (), coarse)]
         if part.n_features > MOST_DIMENSIONS:
             attending += wide_contestants(family)
