@@ -13,7 +13,7 @@ import torch
 from diagatt.attention.blend import Blend
 from diagatt.parameters import Rule, count, one_of, optional
 from diagatt.progress import progress_bar
-from diagatt.rowmaps import MOST_DIMENSIONS, distinct_maps
+from diagatt.rowmaps import MOST_DIMENSIONS, MOST_FULL, distinct_maps
 from diagatt.solvers.auto.combine import Verdict, judge
 from diagatt.solvers.auto.contest import PER_DIMENSION, Contest, Entry, row_weights
 from diagatt.solvers.auto.contestants import (
@@ -26,6 +26,7 @@ from diagatt.solvers.auto.contestants import (
     uniform_contestants,
     wide_contestants,
 )
+from diagatt.solvers.auto.many import STEPS_OF_WIDE_ROWS
 from diagatt.solvers.auto.refit import fold_members, refit
 from diagatt.solvers.auto.report import report_lines
 from diagatt.solvers.auto.shared_rows import score_width
@@ -194,9 +195,10 @@ class Auto(Solver):
         width = score_width(min(part.n_features, MOST_DIMENSIONS))
         coarse = part.n_rows * width > LARGE_CONTEST
         plain = [rows for rows in maps if rows != "squares"]
-        # The subspace of many squares costs more than all fits to it.
-        cheap = plain if coarse and part.n_features > MOST_DIMENSIONS else maps
-        contest.enter(c for rows in cheap for c in uniform_contestants(rows))
+        if coarse and part.n_features > MOST_FULL:
+            contest.most_steps = STEPS_OF_WIDE_ROWS
+            maps = plain  # the subspace of their squares costs more than all fits to it
+        contest.enter(c for rows in maps for c in uniform_contestants(rows))
         extra = _helpful_features(contest)
         if coarse:
             maps = plain

@@ -26,7 +26,7 @@ from diagatt.rowmaps import MOST_NEEDED, ROW_MAPS, RowMap
 from diagatt.segments import spread
 from diagatt.solvers.auto.contestants import LINEAR, Contestant
 from diagatt.solvers.auto.extremes import extreme_rows, looking_at, scored
-from diagatt.solvers.auto.many import ManyFits
+from diagatt.solvers.auto.many import MOST_STEPS, ManyFits
 from diagatt.solvers.auto.shared_rows import SharedRows
 from diagatt.solvers.base import Fitted, Model
 from diagatt.solvers.glm import DivergedError
@@ -136,6 +136,8 @@ class Contest:
         Type that fits compute in.
     advance : callable
         Called with a note after each batch of fits.
+    most_steps : int
+        Of batched fits with attention.
     """
 
     samples: Samples
@@ -144,6 +146,7 @@ class Contest:
     seed: int
     dtype: torch.dtype = torch.float64
     advance: Callable[..., None] = lambda *_: None
+    most_steps: int = MOST_STEPS
     entries: list[Entry] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -217,7 +220,8 @@ class Contest:
         weights = (weights * self.samples.weights[:, None]).to(self.dtype)
         contestants = [entry.contestant for entry, _ in pairs]
         prepared = self.preparation.of(batch[0].contestant)
-        fits = fit_contestants(contestants, prepared, weights, self.model, self.seed)
+        how = (self.model, self.seed, self.most_steps)
+        fits = fit_contestants(contestants, prepared, weights, *how)
         held_out = {f: torch.nonzero(self.folds == f)[:, 0] for f in folds}
         parts = {f: prepared.samples.take(samples) for f, samples in held_out.items()}
         for (entry, fold), fitted in zip(pairs, fits, strict=True):
@@ -319,6 +323,7 @@ def fit_contestants(
     weights: Tensor,
     model: Model,
     seed: int,
+    most_steps: int = MOST_STEPS,
 ) -> list[Fitted]:
     """Fit contestants that see rows alike; column m of the weights (n, M) is that of the m-th."""
     first, samples = contestants[0], prepared.samples
@@ -333,7 +338,8 @@ def fit_contestants(
     scaled = [p._replace(value=p.value * model.ridge) for p in penalties]
     free = samples.n_covariates - len(prepared.features.shift)
     readouts = [c.readout for c in contestants]
-    many = ManyFits(prepared.shared, scaled, weights, readouts, free, found_rows)
+    given = (prepared.shared, scaled, weights, readouts, free, found_rows)
+    many = ManyFits(*given, most_steps)
     found = zip(contestants, many.fitted(many.fit()), strict=True)
     fits = [Fitted(module, c.as_solver(), [[]], dispersion=phi) for c, (module, phi) in found]
     return list(map(scored, fits, extremes)) if extremes else fits

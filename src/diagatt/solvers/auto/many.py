@@ -37,8 +37,9 @@ from diagatt.solvers.auto.losses import (
 from diagatt.solvers.auto.shared_rows import SharedRows, score_width, symmetric_matrix
 from diagatt.solvers.problem import Samples
 
-# Steps at most, and the share of the objective below which a gain ends a fit.
-MOST_STEPS, TOLERANCE = 60, 1e-5
+# Steps at most, fewer where each passes over many wide rows (to stop early is a penalty, too), and
+# the share of the objective below which a gain ends a fit.
+MOST_STEPS, STEPS_OF_WIDE_ROWS, TOLERANCE = 60, 30, 1e-5
 GLM_STEPS, GLM_TOLERANCE, START_TOLERANCE = 200, 1e-7, 1e-4
 # Ridge of coefficients that are not penalized: it only keeps them finite.
 LEAST_RIDGE = 1e-6
@@ -70,6 +71,8 @@ class ManyFits:
         How many leading covariates are not penalized.
     rows : tensor of shape (M, n, d), optional
         One row per sample that each fit without scores sees instead of the mean row.
+    most_steps : int
+        Of fits with scores.
     """
 
     shared: SharedRows
@@ -78,6 +81,7 @@ class ManyFits:
     readouts: Sequence[str]
     n_free: int = 0
     rows: Tensor | None = None
+    most_steps: int = MOST_STEPS
 
     @property
     def attends(self) -> bool:
@@ -147,7 +151,7 @@ class ManyFits:
         start[:, Q : Q + glm.shape[1]] = glm
         if self._has_dispersion:
             start[:, -1] = math.log(self.samples.family.initial_dispersion(1.0))
-        return minimize_many(self._objective, start, MOST_STEPS, TOLERANCE)
+        return minimize_many(self._objective, start, self.most_steps, TOLERANCE)
 
     def _of_mean_rows(self) -> ManyFits:
         same = (self.shared, self.penalties, self.weights)

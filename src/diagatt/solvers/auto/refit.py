@@ -171,7 +171,8 @@ def _fits(
                 here = whole.sample(whole.n_samples, np.random.default_rng(0))  # all of them
                 prepared = Prepared(prepared.rows, prepared.features, here.to(contest.dtype))
             weights = prepared.samples.weights[:, None].expand(-1, len(group))
-            fits = fit_contestants(contestants, prepared, weights, model, how["seed"])
+            own = (model, how["seed"], contest.most_steps)
+            fits = fit_contestants(contestants, prepared, weights, *own)
         else:
             fits = [fit_alone(c, whole, model, **how) for c in contestants]
         found |= {id(entry): fitted for entry, fitted in zip(group, fits, strict=True)}
