@@ -9,6 +9,7 @@ from sklearn.decomposition import PCA
 from diagatt import rowmaps
 from diagatt.rowmaps import (
     KEPT_VARIANCE,
+    LEAST_DIMENSIONS,
     LEAST_KEPT,
     LEAST_LEVEL,
     MOST_BENT,
@@ -237,13 +238,24 @@ def test_more_dimensions_where_few_hold_too_little():
     kept = fitted("unit", alike).n_dimensions
     spectrum = PCA().fit(alike.numpy()).explained_variance_ratio_.cumsum()
     assert kept == int((spectrum < LEAST_KEPT).sum()) + 1 > MOST_DIMENSIONS
-    wider = torch.from_numpy(np.random.default_rng(0).normal(size=(900, 300)))
+    wider = torch.from_numpy(np.random.default_rng(0).normal(size=(900, 150)))
     assert fitted("unit", wider).n_dimensions == MOST_NEEDED
     assert fitted("full", wider).n_dimensions == MOST_NEEDED
     assert ROW_MAPS["unit"].fitted_to(wider, needed=70).n_dimensions == 70
     assert ROW_MAPS["unit"].fitted_to(wider, needed=7).n_dimensions == MOST_DIMENSIONS
     assert fitted("full", wider[:, :MOST_FULL]).n_dimensions == MOST_FULL
-    assert fitted("wide", wider).n_dimensions == 300
+    assert fitted("wide", wider).n_dimensions == 150
+
+
+@pytest.mark.parametrize(("n_strong", "kept"), [(0, LEAST_DIMENSIONS), (45, 45)])
+def test_directions_of_wide_rows_must_stand_out_from_noise(n_strong, kept):
+    """Where 100 dimensions hold less than half, sample variances above the edge are real ones."""
+    rng = np.random.default_rng(0)
+    scale = np.where(np.arange(600) < n_strong, 3**0.5, 1.0)
+    rotation = np.linalg.qr(rng.normal(size=(600, 600))).Q
+    x = torch.from_numpy(rng.normal(size=(3000, 600)) * scale @ rotation).float()
+    assert fitted("common", x).n_dimensions == kept
+    assert fitted("wide", x).n_dimensions == 600
 
 
 def test_scaled_and_given_rows_are_never_projected():
@@ -376,7 +388,8 @@ def test_blocks_of_rows_change_nothing(name, monkeypatch):
     weights = torch.from_numpy(rng.random(500))
     whole = ROW_MAPS[name].fitted_to(values, weights)
     expected = whole(values)
-    monkeypatch.setattr("diagatt.rowmaps.BLOCK", 64)
+    monkeypatch.setattr("diagatt.rowmaps.BLOCK_NUMBERS", 1)
+    monkeypatch.setattr("diagatt.rowmaps.LEAST_BLOCK", 64)
     parts = ROW_MAPS[name].fitted_to(values, weights)
     torch.testing.assert_close(
         parts(values), expected, rtol=0, atol=1e-8 * float(expected.abs().max())

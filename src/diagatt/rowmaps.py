@@ -15,8 +15,9 @@ given     m(x) = x
 ========  ==============================================================================
 
 Wide rows are then projected onto the principal subspace that holds 99.5 % of their variance, at
-most `MOST_DIMENSIONS` of it, or more if those hold too little. "common", "unit", "full", "scaled"
-and "given" are affine, so that coefficients of mapped rows can be told in original features.
+most `MOST_DIMENSIONS` of it, or more if those hold too little; of rows that are nearly noise, onto
+the directions that stand out from it, and `LEAST_DIMENSIONS` at least. "common", "unit", "full",
+"scaled" and "given" are affine: coefficients of mapped rows can be told in original features.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ MOST_DIMENSIONS, MOST_BENT, MOST_FULL, MOST_WIDE = 60, 50, 128, 1024
 # Share of the variance that is enough; less than the second is too little, and calls for more
 # dimensions, up to the third.
 KEPT_VARIANCE, LEAST_KEPT, MOST_NEEDED = 0.995, 0.9, 100
+# Where as many dimensions as samples support hold less than this share, principal directions are
+# kept for standing out from noise only, and so many for being the first.
+HOPELESS_SHARE, LEAST_DIMENSIONS = 0.5, 40
 # A feature varies if its spread exceeds rounding: so many units of it in its largest entry.
 LEAST_SPREAD = 16
 # Standard deviations beyond which "squares" clips, and quantiles that "ranks" keeps.
@@ -47,8 +51,8 @@ SAME_DIGITS = 1e-6
 # Ratio of scales, and correlation with normal scores, from which maps are taken to be the same.
 SAME_SCALE, SAME_SHAPE, COMPARED_ROWS = 1.25, 0.99, 2000
 
-# Rows that are transformed in one go, in float64.
-BLOCK = 65536
+# Numbers that are transformed in one go, in float64: as many as a cache holds.
+BLOCK_NUMBERS, LEAST_BLOCK = 2**18, 256
 
 ROW_MAPS: dict[str, type[RowMap]] = {}
 
@@ -98,23 +102,28 @@ class RowMap(nn.Module):
         needed : int
             Dimensions at most where `most` of them hold too little variance.
         """
+        w = torch.ones_like(values[:, 0]) if weights is None else weights
+        w = w.double() / w.double().sum()
+        made = cls._by_features(values, w)
+        made._fit_subspace(values, w, needed)
+        return made
+
+    @classmethod
+    def _by_features(cls, values: Tensor, weights: Tensor) -> Self:
+        """Fit what happens to single features, before any subspace; weights sum to one."""
         made = cls()
         made.n_features = values.shape[1]
-        x = values.double()
-        w = x.new_ones(len(x)) if weights is None else weights.double()
-        w = w / w.sum()
-        mean = w @ x
-        spread = (w @ (x - mean).square_()).sqrt()
+        blocks = row_blocks(values)
+        mean = reduce(add, (weights[rows] @ values[rows].double() for rows in blocks))
+        squares = (weights[rows] @ (values[rows] - mean).square_() for rows in blocks)
+        spread = reduce(add, squares).sqrt()
         varies = spread > least_spread(values)
         if not bool(varies.any()):
             varies[0] = True  # something must be scored
         made.register_buffer("columns", torch.nonzero(varies)[:, 0])
-        x = x if bool(varies.all()) else x[:, varies]
         made.register_buffer("shift", mean[varies])
         made.register_buffer("scale", _positive(spread[varies]))
-        made._fit(x, w)
-        del x
-        made._fit_subspace(values, w, needed)
+        made._fit(values if bool(varies.all()) else values[:, varies], weights)
         return made
 
     @classmethod
@@ -141,7 +150,7 @@ class RowMap(nn.Module):
     #: Columns of transformed rows per varying feature.
     width: ClassVar[int] = 1
 
-    def _fit(self, x: Tensor, weights: Tensor) -> None:
+    def _fit(self, values: Tensor, weights: Tensor) -> None:
         """Learn more than shift and scale of the varying features; weights sum to one."""
 
     def _transformed(self, x: Tensor, rounding: float) -> Tensor:
@@ -153,7 +162,7 @@ class RowMap(nn.Module):
         D = self.width * len(self.columns)
         if self.whole >= D:
             return
-        blocks = [slice(i, i + BLOCK) for i in range(0, len(values), BLOCK)]
+        blocks = row_blocks(values)
         centre = reduce(add, (weights[rows] @ self._varying(values[rows]) for rows in blocks))
 
         def centred(rows: slice) -> Tensor:
@@ -171,6 +180,9 @@ class RowMap(nn.Module):
         kept = min(self.most, int((shares < KEPT_VARIANCE).sum()) + 1)
         if float(shares[kept - 1]) < LEAST_KEPT:
             kept = min(max(needed, self.most), int((shares < LEAST_KEPT).sum()) + 1)
+        if float(shares[kept - 1]) < HOPELESS_SHARE and self.most <= MOST_DIMENSIONS:
+            outstanding = int((variance > _noise_edge(variance, D, weights)).sum())
+            kept = min(kept, max(outstanding, LEAST_DIMENSIONS))
         scale = _positive(variance[:kept].mean().sqrt())
         self.register_buffer("centre", centre)
         self.register_buffer("directions", (_signed(directions[:, :kept]) / scale).contiguous())
@@ -178,19 +190,21 @@ class RowMap(nn.Module):
 
     def forward(self, values: Tensor) -> Tensor:
         """Return mapped rows in the type of the rows, (N, d) → (N, d')."""
-        if len(values) > BLOCK:
-            return torch.cat([self.forward(block) for block in values.split(BLOCK)])
-        x = self._varying(values)
-        if self._is_projected:
-            # Once they are centred, rows lose nothing in a product of their own type.
-            x = (x - self.centre).to(values.dtype) @ self.directions.to(values.dtype)
-        return x.to(values.dtype)
+        mapped = values.new_empty(len(values), self.n_dimensions)
+        directions = self.directions.to(values.dtype) if self._is_projected else None
+        for rows in row_blocks(values):
+            x = self._varying(values[rows])
+            if directions is not None:
+                # Once they are centred, rows lose nothing in a product of their own type.
+                x = x.sub_(self.centre).to(values.dtype) @ directions
+            mapped[rows] = x
+        return mapped
 
     def _varying(self, values: Tensor) -> Tensor:
         """Return the features that vary, transformed, in float64."""
         if len(self.columns) < values.shape[1]:
             values = values.index_select(1, self.columns)
-        return self._transformed(values.double(), _rounding(values))
+        return self._transformed(values.double(), torch.finfo(values.dtype).eps)
 
     def affine(self) -> AffineMap | None:
         """Return shift and matrix in original features, or None if the map is not affine."""
@@ -233,8 +247,8 @@ class Scaled(Unit):
 
     name = "scaled"
 
-    def _fit(self, x: Tensor, weights: Tensor) -> None:
-        self.scale = _positive((weights @ x.square()).sqrt())
+    def _fit(self, values: Tensor, weights: Tensor) -> None:
+        self.scale = _positive((weights @ values.double().square()).sqrt())
         self.shift = torch.zeros_like(self.shift)
 
     def _fit_subspace(self, values: Tensor, weights: Tensor, needed: int) -> None:
@@ -265,7 +279,7 @@ class Common(Unit):
 
     name = "common"
 
-    def _fit(self, x: Tensor, weights: Tensor) -> None:
+    def _fit(self, values: Tensor, weights: Tensor) -> None:
         self.scale = self.scale.square().mean().sqrt().expand_as(self.scale).clone()
 
 
@@ -275,7 +289,8 @@ class Ranks(RowMap):
     name = "ranks"
     most = whole = MOST_BENT
 
-    def _fit(self, x: Tensor, weights: Tensor) -> None:
+    def _fit(self, values: Tensor, weights: Tensor) -> None:
+        x = values.double()
         order = x.argsort(dim=0, stable=True)  # (N, k)
         share = weights[order].cumsum(dim=0)  # of rows up to this one, (N, k)
         levels = torch.linspace(0, 1, KNOTS, dtype=x.dtype, device=x.device)
@@ -325,19 +340,32 @@ def distinct_maps(values: Tensor, weights: Tensor) -> list[str]:
     as the features if those are normal.
     """
     step = max(1, len(values) // COMPARED_ROWS)
-    values, weights = values[::step], weights[::step]
-    unit, ranks = Wide.fitted_to(values, weights), Ranks.fitted_to(values, weights)
+    values, weights = values[::step], weights[::step].double()
+    weights = weights / weights.sum()
+    unit, ranks = (rows._by_features(values, weights) for rows in (Unit, Ranks))
     found = ["unit"]
     if float(unit.scale.max() / unit.scale.min()) > SAME_SCALE:
         found.insert(0, "common")
     x = values.index_select(1, unit.columns).double()
-    w = weights.double()[:, None] / weights.sum()
-    u, r = (rows._transformed(x, _rounding(values)) for rows in (unit, ranks))
+    w = weights[:, None]
+    u, r = (rows._transformed(x, torch.finfo(values.dtype).eps) for rows in (unit, ranks))
     r = r - (w * r).sum(dim=0)
     agreement = (w * u * r).sum(dim=0) / (w * r.square()).sum(dim=0).sqrt()
     if float(agreement.min()) < SAME_SHAPE:
         found.append("ranks")
     return [*found, "squares"]
+
+
+def row_blocks(values: Tensor) -> list[slice]:
+    """Return the rows that are transformed in one go."""
+    count = max(LEAST_BLOCK, BLOCK_NUMBERS // values.shape[1])
+    return [slice(start, start + count) for start in range(0, len(values), count)]
+
+
+def _noise_edge(variance: Tensor, D: int, weights: Tensor) -> float:
+    """Return the largest variance of a direction in pure noise: Marchenko and Pastur's edge."""
+    per_row = D * float(weights.square().sum())  # D/N, if rows weigh alike
+    return float(variance.sum()) / D * (1 + math.sqrt(per_row)) ** 2
 
 
 def _levels(x: Tensor, knots: Tensor) -> Tensor:
@@ -357,11 +385,6 @@ def _snapped(x: Tensor, knots: Tensor, digits: Tensor) -> Tensor:
     low, high = knots.gather(1, (above - 1).clamp(min=0)), knots.gather(1, above)
     near = torch.where((x - low).abs() < (high - x).abs(), low, high)
     return torch.where((near - x).abs() <= digits, near, x)
-
-
-def _rounding(values: Tensor) -> float:
-    """Return the relative error of numbers of this type."""
-    return torch.finfo(values.dtype).eps
 
 
 def _positive(scale: Tensor) -> Tensor:

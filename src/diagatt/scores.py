@@ -94,7 +94,11 @@ class ScoreForm:
         terms = self.split(query_key, d)
         linear = [] if terms.linear is None else [terms.linear.T]  # (d, R)
         linear += [values.new_empty(d, 0) if project is None else project]
-        scores, products = row_forms(values, terms.quadratic, torch.cat(linear, dim=1))
+        factors = torch.cat(linear, dim=1)  # (d, R + L)
+        if _is_zero(terms.quadratic):
+            scores, products = values.new_zeros(len(values), heads), values @ factors
+        else:
+            scores, products = row_forms(values, terms.quadratic, factors)
         if terms.constant is not None:
             scores, products = scores + products[:, :heads] + terms.constant, products[:, heads:]
         if terms.context is not None:
@@ -124,6 +128,11 @@ SCORE_FORMS: dict[str, ScoreForm] = {
         ScoreForm("contextual", has_constant=True, has_context=True),
     )
 }
+
+
+def _is_zero(quadratic: Tensor) -> bool:
+    """Whether scores are linear, so that there is nothing to multiply or to differentiate."""
+    return not quadratic.requires_grad and not bool(quadratic.any())
 
 
 def get_score_form(name: str) -> ScoreForm:

@@ -6,11 +6,14 @@ with whom, and copies of a sample are never on both sides of a fold.
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add
+
 import numpy as np
 import torch
 from torch import Tensor
 
-from diagatt.rowmaps import least_spread
+from diagatt.rowmaps import least_spread, row_blocks
 from diagatt.segments import segment_sum, spread
 from diagatt.solvers.problem import Samples
 
@@ -56,16 +59,17 @@ def content_folds(
 
 def _content(samples: Samples) -> np.ndarray:
     """Return a number per sample that tells different samples apart, (n,)."""
-    rows = samples.values.double()
+    values, blocks = samples.values, row_blocks(samples.values)
     weights = spread(samples.weights.double(), samples.offsets)
     counted = None if samples.log_prior is None else samples.log_prior.double().exp()
     weights = weights if counted is None else weights * counted
     weights = weights / weights.sum()
-    mean = weights @ rows
-    scale = (weights @ (rows - mean).square()).sqrt()
-    varies = scale > least_spread(samples.values)  # rounding is no content
-    scaled = torch.where(varies, (rows - mean) / scale, 0.0)
-    sizes = scaled.abs().sum(dim=1, keepdim=True)
+    mean = reduce(add, (weights[rows] @ values[rows].double() for rows in blocks))
+    squares = (weights[rows] @ (values[rows] - mean).square_() for rows in blocks)
+    scale = reduce(add, squares).sqrt()
+    varies = scale > least_spread(values)  # rounding is no content
+    scaled = (torch.where(varies, (values[rows] - mean) / scale, 0.0) for rows in blocks)
+    sizes = torch.cat([part.abs_().sum(dim=1, keepdim=True) for part in scaled])
     sizes = sizes if counted is None else sizes * counted[:, None]
     sums = segment_sum(sizes, samples.offsets)[:, 0]
     return sums.cpu().numpy().round(DIGITS)

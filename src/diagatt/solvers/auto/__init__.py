@@ -13,7 +13,7 @@ import torch
 from diagatt.attention.blend import Blend
 from diagatt.parameters import Rule, count, one_of, optional
 from diagatt.progress import progress_bar
-from diagatt.rowmaps import MOST_DIMENSIONS, distinct_maps
+from diagatt.rowmaps import MOST_DIMENSIONS, MOST_FULL, distinct_maps
 from diagatt.solvers.auto.combine import Verdict, judge
 from diagatt.solvers.auto.contest import PER_DIMENSION, Contest, Entry, row_weights
 from diagatt.solvers.auto.contestants import (
@@ -27,6 +27,7 @@ from diagatt.solvers.auto.contestants import (
     uniform_contestants,
     wide_contestants,
 )
+from diagatt.solvers.auto.many import STEPS_OF_WIDE_ROWS
 from diagatt.solvers.auto.refit import fold_members, refit
 from diagatt.solvers.auto.report import report_lines
 from diagatt.solvers.auto.shared_rows import score_width
@@ -197,12 +198,16 @@ class Auto(Solver):
             )
             contest.enter(c for c in tried if c.as_solver().refuse(part, model) is None)
             return
-        contest.enter(c for rows in maps for c in uniform_contestants(rows))
-        extra = _helpful_features(contest)
         width = score_width(min(part.n_features, MOST_DIMENSIONS))
         coarse = part.n_rows * width > LARGE_CONTEST
+        plain = [rows for rows in maps if rows != "squares"]
+        if coarse and part.n_features > MOST_FULL:
+            contest.most_steps = STEPS_OF_WIDE_ROWS
+            maps = plain  # the subspace of their squares costs more than all fits to it
+        contest.enter(c for rows in maps for c in uniform_contestants(rows))
+        extra = _helpful_features(contest)
         if coarse:
-            maps = [rows for rows in maps if rows != "squares"]
+            maps = plain
         attending = [c for rows in maps for c in attention_contestants(rows, family, (), coarse)]
         if part.n_features > MOST_DIMENSIONS:
             attending += wide_contestants(family)

@@ -138,6 +138,8 @@ class Contest:
         Type that fits compute in.
     advance : callable
         Called with a note after each batch of fits.
+    most_steps : int, optional
+        Of batched fits with attention.
     """
 
     samples: Samples
@@ -146,6 +148,7 @@ class Contest:
     seed: int
     dtype: torch.dtype = torch.float64
     advance: Callable[..., None] = lambda *_: None
+    most_steps: int | None = None
     entries: list[Entry] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -219,7 +222,8 @@ class Contest:
         weights = (weights * self.samples.weights[:, None]).to(self.dtype)
         contestants = [entry.contestant for entry, _ in pairs]
         prepared = self.preparation.of(batch[0].contestant)
-        fits = fit_contestants(contestants, prepared, weights, self.model, self.seed)
+        how = (self.model, self.seed, self.most_steps)
+        fits = fit_contestants(contestants, prepared, weights, *how)
         held_out = {f: torch.nonzero(self.folds == f)[:, 0] for f in folds}
         parts = {f: prepared.samples.take(samples) for f, samples in held_out.items()}
         for (entry, fold), fitted in zip(pairs, fits, strict=True):
@@ -321,6 +325,7 @@ def fit_contestants(
     weights: Tensor,
     model: Model,
     seed: int,
+    most_steps: int | None = None,
 ) -> list[Fitted]:
     """Fit contestants that see rows alike; column m of the weights (n, M) is that of the m-th."""
     first, samples = contestants[0], prepared.samples
@@ -337,7 +342,7 @@ def fit_contestants(
     readouts = [c.readout for c in contestants]
     heads = model.n_heads if first.attends and not extremes else 1
     given = (prepared.shared, scaled, weights, readouts, free, found_rows)
-    many = ManyFits(*given, heads, model.coupling)
+    many = ManyFits(*given, heads, model.coupling, most_steps)
     found = zip(contestants, many.fitted(many.fit()), strict=True)
     fits = [Fitted(module, c.as_solver(), [[]], dispersion=phi) for c, (module, phi) in found]
     return list(map(scored, fits, extremes)) if extremes else fits

@@ -37,8 +37,9 @@ from diagatt.solvers.auto.losses import (
 from diagatt.solvers.auto.shared_rows import SharedRows, score_width, symmetric_matrix
 from diagatt.solvers.problem import Samples
 
-# Steps at most, and the share of the objective below which a gain ends a fit.
-MOST_STEPS, TOLERANCE = 60, 1e-5
+# Steps at most, fewer where each passes over many wide rows (to stop early is a penalty, too), and
+# the share of the objective below which a gain ends a fit.
+MOST_STEPS, STEPS_OF_WIDE_ROWS, TOLERANCE = 60, 30, 1e-5
 GLM_STEPS, GLM_TOLERANCE, START_TOLERANCE = 200, 1e-7, 1e-4
 # Ridge of coefficients that are not penalized: it only keeps them finite.
 LEAST_RIDGE = 1e-6
@@ -74,6 +75,8 @@ class ManyFits:
         R, of all fits; several heads are for the loss of pooled rows.
     coupling : {"distinct", "independent"}
         How the fitted heads choose rows. While they are fitted, they are independent.
+    most_steps : int, optional
+        Of fits with scores.
     """
 
     shared: SharedRows
@@ -84,6 +87,7 @@ class ManyFits:
     rows: Tensor | None = None
     n_heads: int = 1
     coupling: str = "distinct"
+    most_steps: int | None = None
 
     @property
     def attends(self) -> bool:
@@ -146,7 +150,7 @@ class ManyFits:
         if self.n_heads > 1:
             fewer = replace(self, n_heads=self.n_heads - 1)
             start = self._with_another_head(fewer.fit(), fewer)
-            return minimize_many(self._objective, start, MOST_STEPS, TOLERANCE)
+            return self._minimized(start)
         effects = self._of_mean_rows() if self.attends else self
         zero = torch.zeros_like(effects._ridges)
         zero[:, self._intercepts(0)] = self._null_predictor()
@@ -159,7 +163,10 @@ class ManyFits:
         start[:, Q : Q + glm.shape[1]] = glm
         if self._has_dispersion:
             start[:, -1] = math.log(self.samples.family.initial_dispersion(1.0))
-        return minimize_many(self._objective, start, MOST_STEPS, TOLERANCE)
+        return self._minimized(start)
+
+    def _minimized(self, start: Tensor) -> Tensor:
+        return minimize_many(self._objective, start, self.most_steps or MOST_STEPS, TOLERANCE)
 
     def _with_another_head(self, theta: Tensor, fewer: ManyFits) -> Tensor:
         """Return the parameters of fits with one head less, and zeros for the last head, (M, P)."""

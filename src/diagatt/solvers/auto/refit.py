@@ -59,7 +59,7 @@ def refit(contest: Contest, verdict: Verdict, problem: Problem, model: Model, **
         if weight > 0 or vote > 0
     ]
     prepared = contest.preparation.of(single.contestant)
-    whole = problem.changed(prepared.apply)
+    whole = _mapped(prepared, contest, problem)
     described = _with_errors(fits[entries.index(single)], single.contestant, whole, model)
     told = _told(described, prepared, problem)
     like = _attention(described.module, prepared) if single.contestant.attends else None
@@ -179,17 +179,26 @@ def _fits(
     for group in groups.values():
         contestants = [entry.contestant for entry in group]
         prepared = contest.preparation.of(contestants[0])
-        whole = problem.changed(prepared.apply)
+        whole = _mapped(prepared, contest, problem)
         if contestants[0].is_batched and (same or _goes_at_once(whole)):
             if not same:
                 here = whole.sample(whole.n_samples, np.random.default_rng(0))  # all of them
                 prepared = Prepared(prepared.rows, prepared.features, here.to(contest.dtype))
             weights = prepared.samples.weights[:, None].expand(-1, len(group))
-            fits = fit_contestants(contestants, prepared, weights, model, how["seed"])
+            own = (model, how["seed"], contest.most_steps)
+            fits = fit_contestants(contestants, prepared, weights, *own)
         else:
             fits = [fit_alone(c, whole, model, **how) for c in contestants]
         found |= {id(entry): fitted for entry, fitted in zip(group, fits, strict=True)}
     return [found[id(entry)] for entry in entries]
+
+
+def _mapped(prepared: Prepared, contest: Contest, problem: Problem) -> Problem:
+    """Return all samples as a map makes them: those of the contest, if they are all and alike."""
+    here = prepared.samples
+    if problem.in_memory is contest.samples and here.dtype == problem.dtype:
+        return here
+    return problem.changed(prepared.apply)
 
 
 def _goes_at_once(problem: Problem) -> bool:

@@ -50,8 +50,8 @@ class SharedRows:
             return self.monomials @ theta, values @ value
         both = torch.cat([theta[-d:], value], dim=1)
         if len(theta) == d:  # linear scores
-            scores, effects = (values @ both).split([M, value.shape[1]], dim=1)
-            return scores, effects
+            _, linear = row_forms(values, values.new_empty(0, d, d), both)
+            return linear[:, :M].contiguous(), linear[:, M:].contiguous()
         W = torch.stack([symmetric_matrix(line[:-d], d) for line in theta.T]) / math.sqrt(d)
         forms, linear = row_forms(values, W, both)
         return forms + linear[:, :M], linear[:, M:]

@@ -84,5 +84,9 @@ def penalty_of(
     value = total(zero)
     if not value.requires_grad:
         return zero.detach(), torch.zeros(q, q).to(zero.detach())
-    slope = torch.autograd.grad(value, zero)[0]
-    return slope, torch.autograd.functional.hessian(total, zero.detach(), vectorize=True)
+    slope = torch.autograd.grad(value, zero, create_graph=True)[0]
+    if not slope.requires_grad:
+        return slope, torch.zeros(q, q).to(slope)
+    # One line after the other: a batch of them makes torch import for a second.
+    lines = [torch.autograd.grad(slope[k], zero, retain_graph=True)[0] for k in range(q)]
+    return slope.detach(), torch.stack(lines)
