@@ -33,9 +33,9 @@ from diagatt.stores.shard import (
     StoreError,
 )
 
-# 1 had neither names nor ids nor float16, 2 no weights of rows, 3 one number per response; what has
-# none is still written so.
-FORMAT = 4
+# 1 had neither names nor ids nor float16, 2 no weights of rows, 3 one number per response, 4 no
+# bfloat16; what has none is still written so.
+FORMAT = 5
 MANIFEST = "store.json"
 
 
@@ -101,6 +101,8 @@ def read_manifest(folder: Path) -> Manifest:
 
 def _format(layout: Layout) -> int:
     """Return the oldest format that can hold what the layout says."""
+    if layout.dtype == "bfloat16":
+        return 5
     if layout.response_names is not None:
         return 4
     if ROW_WEIGHT in layout.columns:
@@ -203,7 +205,7 @@ def _check_content(shard: Shard, layout: Layout) -> None:
         if column.null_count:
             raise StoreError(f"column {name!r} has missing values: drop or fill them.")
     rows = shard.rows()
-    checked_rows(rows.values, rows.offsets, rows.dtype, 0)
+    checked_rows(rows.values, rows.offsets, str(rows.dtype), 0)
     if layout.response_names is not None:
         named = dict(zip(layout.response_names, shard.column(RESPONSE).T, strict=True))  # type: ignore[union-attr]
         checked_responses(named, len(rows), 0, layout.response_names)
