@@ -1,4 +1,4 @@
-"""What importing an estimator leaves for later: it costs torch, scikit-learn's base and little else."""
+"""What importing an estimator leaves for later: decompositions, pipelines, plots and frames."""
 
 import subprocess
 import sys
