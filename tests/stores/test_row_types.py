@@ -53,6 +53,18 @@ def test_all_bfloat16_numbers_survive():
     np.testing.assert_array_equal(rounded(numbers[finite], "bfloat16")[0], bits[finite])
 
 
+def test_memory_is_used_again_only_when_nothing_stands_on_it():
+    first = widened(np.full((40, 5), 3, np.float16))
+    view, tensor = first[10:12], torch.from_numpy(first)[0]
+    del first
+    second = widened(np.full((40, 5), 4, np.float16))
+    assert view.max() == 3
+    assert tensor.max() == 3
+    place = second.ctypes.data
+    del second
+    assert widened(np.full((40, 5), 5, np.float16)).ctypes.data == place
+
+
 def test_sixteen_bits_that_nobody_calls_bfloat16_are_foreign(tmp_path, values):
     store = RowStore.from_rows(tmp_path / "s", RaggedRows(values, OFFSETS), dtype="bfloat16")
     (shard,) = store.path.glob("*.arrow")

@@ -6,10 +6,13 @@ and Arrow do not know bfloat16, the upper half of a float32: it is stored as uin
 
 from __future__ import annotations
 
+import ctypes
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
+
+from diagatt.stores.recycled import float32_array
 
 ROW_TYPES = ("float32", "float64", "float16", "bfloat16")
 
@@ -45,7 +48,7 @@ def rounded(values: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
     if name != "bfloat16":
         kept = np.ascontiguousarray(values, dtype=name)
         return kept, kept
-    import torch  # here, because reading needs none
+    import torch  # here, because it takes a second
 
     nearest = torch.from_numpy(np.array(values, dtype=np.float32)).bfloat16()
     return nearest.view(torch.int16).numpy().view(np.uint16), nearest.float().numpy()
@@ -59,10 +62,14 @@ def widened(values: np.ndarray) -> np.ndarray:
     >>> widened(np.array([0x3F80, 0xC000], np.uint16))
     array([ 1., -2.], dtype=float32)
     """
-    if values.dtype == np.float16:
-        return values.astype(np.float32)
-    if values.dtype == np.uint16:
-        halves = np.zeros((*values.shape, 2), "<u2")
-        halves[..., 1] = values
-        return halves.view("<f4")[..., 0]
-    return values
+    if values.dtype not in (np.float16, np.uint16):
+        return values
+    import torch  # whose conversion is eight times as quick as NumPy's
+
+    kind = torch.float16 if values.dtype == np.float16 else torch.bfloat16
+    values = np.ascontiguousarray(values)
+    # Through the address, because torch warns of memory that may not be written; nothing is.
+    memory = (ctypes.c_char * values.nbytes).from_address(values.ctypes.data)
+    wide = float32_array(values.size)
+    torch.from_numpy(wide).copy_(torch.frombuffer(memory, dtype=kind))
+    return wide.reshape(values.shape)
