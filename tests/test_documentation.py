@@ -25,6 +25,7 @@ COMPLETE = (
     "responses.md",
     "stores.md",
     "scaling.md",
+    "cost.md",
     "cells.md",
     "slides.md",
     "sparse.md",

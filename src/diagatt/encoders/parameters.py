@@ -50,7 +50,7 @@ def from_json(stored: Any) -> Any:
     name, own = stored["class"], stored["parameters"]
     if not isinstance(name, str) or name not in (*KNOWN, "MLP") or not isinstance(own, dict):
         raise ValueError(f"the encoder is a {shown(name)}")
-    kind = MLP if name == "MLP" else class_named(name)
+    kind: Any = MLP if name == "MLP" else class_named(name)
     if set(own) - set(kind._get_param_names()):
         raise ValueError(f"{name} has no parameter {shown(sorted(own)[0])}")
     made = {k: tuple(v) if isinstance(v, list) else v for k, v in own.items()}

@@ -35,7 +35,7 @@ def float32_array(size: int) -> np.ndarray:
     lease = (ctypes.c_char * (4 * size)).from_buffer(block)
     # Views, tensors and slices all hold the lease, and nobody else does.
     weakref.finalize(lease, _take_back, block).atexit = False
-    return np.frombuffer(lease, np.float32)
+    return np.frombuffer(memoryview(lease), np.float32)
 
 
 def _take_back(block: bytearray) -> None:

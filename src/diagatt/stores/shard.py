@@ -218,7 +218,10 @@ class Shard:
     def rows(self) -> RaggedRows:
         """Return the samples with their names, on the mapped memory; half precision is widened."""
         width = self.batch.column(ROWS).type.value_type.list_size
-        values = widened(self.flat.to_numpy(zero_copy_only=True))
+        stored = self.flat.to_numpy(zero_copy_only=True)
+        values = widened(stored)
+        if values is not stored and hasattr(mmap, "MADV_DONTNEED"):
+            self.memory.madvise(mmap.MADV_DONTNEED)  # rows were copied: their pages may go
         schema = self.batch.schema
         row_ids = self.batch.column(ROW_IDS).flatten() if ROW_IDS in schema.names else None
         names, ids = _names(schema, _NAMES[0]), self.column(SAMPLE_IDS)
