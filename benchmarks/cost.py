@@ -1,8 +1,13 @@
-"""What an iteration of the likelihood solver costs: arithmetic, bytes read, bytes on the wire."""
+"""What an iteration of the likelihood solver costs: arithmetic, bytes read, bytes on the wire.
+
+``python -m benchmarks.cost`` measures CPU seconds of iterations in memory (one thread) beside it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 __all__ = ["IterationCost"]
 
@@ -76,3 +81,58 @@ class IterationCost:
     def bytes_sent(self) -> float:
         """Bytes that each process sends, in a ring."""
         return 2 * (self.processes - 1) / self.processes * self.bytes_of_sums
+
+
+# ---------------------------------------------------------------------- measured
+
+POINTS: list[dict[str, Any]] = [
+    *({"n": n} for n in (1000, 2000, 4000)),
+    *({"p": p} for p in (50, 200)),
+    *({"d": d} for d in (10, 35, 140, 280)),
+    {"heads": 2},
+    *({"family": family} for family in ("bernoulli", "poisson", "gamma")),
+]
+
+
+def measured() -> Iterator[str]:
+    """Time iterations at points around n = 2000, p = 100, d = 70, one head, gaussian."""
+    yield "| n | p | d | heads | family | CPU ms | ns per row | Gflop/s of the model |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for point in POINTS:
+        at = {"n": 2000, "p": 100, "d": 70, "heads": 1, "family": "gaussian", **point}
+        seconds, rows = _seconds(**at), at["n"] * at["p"]
+        flops = IterationCost(rows, at["d"], at["heads"]).flops
+        cells = [*at.values(), f"{1e3 * seconds:.0f}", f"{1e9 * seconds / rows:.0f}"]
+        yield "| " + " | ".join(map(str, [*cells, f"{flops / seconds / 1e9:.0f}"])) + " |"
+
+
+def _seconds(n: int, p: int, d: int, heads: int, family: str) -> float:
+    """Return CPU seconds of an EM iteration, at a model that was fitted to some of the samples."""
+    import torch
+
+    from benchmarks.measure import best_in_turn
+    from benchmarks.speed import Iteration
+    from diagatt import simulate
+    from diagatt.families import get_family
+    from diagatt.solvers import Likelihood, Model
+    from diagatt.solvers.problem import Samples
+
+    data = simulate.regression(n, p=p, d=d, mu=(2.0,) * heads, sigma2=(2.0,) * heads, seed=0)
+    values, offsets = data.X.to_torch()
+    z = torch.as_tensor(data.y).to(values)
+    z = (z - z.mean()) / z.std()
+    responses = {"gaussian": z, "bernoulli": (z > 0).to(z), "gamma": z.exp()}
+    y = responses[family] if family in responses else z.exp().floor()
+    ones = torch.ones(n)
+    problem = Samples(get_family(family), values, offsets, y, ones, torch.zeros(n, 0))
+    part = problem.take(torch.arange(min(n, 300)))
+    state = Likelihood(max_iterations=5).fit(part, Model(n_heads=heads), seed=0).state
+    return best_in_turn([Iteration(problem, state)], 5)[0]
+
+
+if __name__ == "__main__":
+    import torch
+
+    torch.set_num_threads(1)
+    for line in measured():
+        print(line, flush=True)

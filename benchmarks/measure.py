@@ -1,18 +1,44 @@
 """Measurement of time and memory for all benchmarks."""
 
+import resource
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 
 def best_seconds(function: Callable[[], object], repeats: int = 5) -> float:
     """Return the time of the fastest of several runs, which was disturbed the least."""
-    times = []
+    return best_in_turn([function], repeats, time.perf_counter)[0]
+
+
+def best_in_turn(
+    functions: Sequence[Callable[[], object]],
+    repeats: int = 5,
+    clock: Callable[[], float] = time.process_time,
+) -> list[float]:
+    """Return the times of the fastest runs of functions that take turns.
+
+    What disturbs the machine for a while then disturbs all of them, and ratios stay comparable.
+    """
+    times: list[list[float]] = [[] for _ in functions]
     for _ in range(repeats):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return min(times)
+        for own, function in zip(times, functions, strict=True):
+            start = clock()
+            function()
+            own.append(clock() - start)
+    return [min(own) for own in times]
+
+
+def child_seconds(command: Sequence[str], repeats: int = 3) -> float:
+    """Return the fewest CPU seconds that a command takes in a process of its own."""
+    found = []
+    for _ in range(repeats):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        found.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return min(found)
 
 
 def peak_extra_bytes(function: Callable[[], object]) -> int:

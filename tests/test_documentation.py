@@ -26,6 +26,7 @@ COMPLETE = (
     "responses.md",
     "stores.md",
     "scaling.md",
+    "cost.md",
     "cells.md",
     "slides.md",
     "sparse.md",

@@ -12,7 +12,7 @@ SOURCE = Path(diagatt.__file__).parent
 
 # From the ground up: a module may import from its own room and from the lines above its own.
 FLOORS = [
-    {"files", "memory", "progress", "tables", "scoring", "resampling"},
+    {"files", "memory", "progress", "tables", "scoring", "resampling", "panels"},
     {"modelfile", "distributed", "parameters", "arrays"},
     {"names", "ids"},
     {"coerce", "attributes"},

@@ -1,6 +1,7 @@
 """Arithmetic within samples equals a loop over samples."""
 
 import itertools
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from torch.autograd import gradcheck
 
 from diagatt import segments
+from diagatt.panels import is_worth_it, panel_cuts
 from diagatt.segments import (
     map_blocks,
     row_forms,
@@ -110,6 +112,32 @@ def test_forms_and_gram_equal_their_formulas_for_any_block_size(data, block):
     torch.testing.assert_close(effects, values @ u)
     expected = torch.einsum("jr,ja,jb->rab", weights, values, values)
     torch.testing.assert_close(gram, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("d", [65, 70, 97, 128])
+@pytest.mark.parametrize("R", [1, 3])
+def test_forms_and_gram_of_many_wide_rows_equal_their_formulas(d, R):
+    draw = torch.Generator().manual_seed(d)
+    shapes = [(2100, d), (R, d, d), (d, 4), (2100, R)]
+    values, W, u, weights = (
+        torch.randn(*shape, dtype=torch.float64, generator=draw) for shape in shapes
+    )
+    assert is_worth_it(values)  # in panels, not as one product
+    quadratic, effects = row_forms(values, W, u)  # W is not symmetric
+    torch.testing.assert_close(quadratic, torch.einsum("ja,rab,jb->jr", values, W, values))
+    torch.testing.assert_close(effects, values @ u)
+    gram = weighted_gram(values, weights)
+    torch.testing.assert_close(gram, torch.einsum("jr,ja,jb->rab", weights, values, values))
+    assert torch.equal(gram, gram.mT)
+
+
+@pytest.mark.parametrize("d", [65, 100, 384, 1536])
+def test_panels_cover_one_triangle(d):
+    cuts = panel_cuts(d)
+    assert (cuts[0], cuts[-1]) == (0, d)
+    assert cuts == sorted(set(cuts))
+    work = sum((b - a) * b for a, b in pairwise(cuts))
+    assert d * (d + 1) / 2 < work < 0.78 * d * d
 
 
 def test_softmax_survives_huge_scores():

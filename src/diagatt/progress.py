@@ -5,15 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-
 
 @contextmanager
 def progress_bar(title: str, total: int | None, shown: bool) -> Iterator[Callable[..., None]]:
@@ -24,6 +15,15 @@ def progress_bar(title: str, total: int | None, shown: bool) -> Iterator[Callabl
     if not shown:
         yield lambda note=None, steps=1, restart=False: None
         return
+    from rich.progress import (  # here, because it takes 0.1 s and few ask for a bar
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),

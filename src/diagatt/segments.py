@@ -6,12 +6,16 @@ are differentiable. Scores never build an (N, d) temporary: rows go through one 
 
 from __future__ import annotations
 
+import math
 import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import torch
 from torch import Tensor
+
+from diagatt.panels import PanelForms, is_worth_it, panel_cuts
 
 # A block of rows and its product with W stay in the second-level cache of common processors.
 BLOCK_ROWS = 2048
@@ -234,26 +238,29 @@ def row_forms(values: Tensor, query_key: Tensor, linear: Tensor) -> tuple[Tensor
 _scratch = threading.local()
 
 
-def _scratch_like(block: Tensor) -> Tensor:
+def _scratch_like(block: Tensor, shape: tuple[int, ...] | None = None) -> Tensor:
     """Return memory that this thread has used before: fresh pages cost as much as a product."""
     pool = _scratch.__dict__
-    key, size = f"{block.dtype} {block.device}", block.numel()
+    shape = tuple(block.shape) if shape is None else shape
+    key, size = f"{block.dtype} {block.device}", math.prod(shape)
     if key not in pool or pool[key].numel() < size:
         pool[key] = block.new_empty(size)
-    return pool[key][:size].view(block.shape)
+    return pool[key][:size].view(shape)
 
 
 def weighted_gram(values: Tensor, weights: Tensor) -> Tensor:
     r"""Return :math:`Σ_j c_{jr}\, x_j^\top x_j` for every column r of the weights, (R, d, d)."""
     d, heads = values.shape[1], weights.shape[1]
     gram = values.new_zeros(heads, d, d)
+    cuts = list(pairwise(panel_cuts(d) if is_worth_it(values) else [0, d]))
     for start in range(0, len(values), BLOCK_ROWS):
         block = values[start : start + BLOCK_ROWS]
         scaled = _scratch_like(block)
         for r in range(heads):
             torch.mul(block, weights[start : start + BLOCK_ROWS, r : r + 1], out=scaled)
-            gram[r].addmm_(block.T, scaled)
-    return gram
+            for left, right in cuts:  # one triangle, in panels
+                gram[r, :right, left:right].addmm_(block[:, :right].T, scaled[:, left:right])
+    return gram if len(cuts) == 1 else gram.triu() + gram.triu(1).mT
 
 
 class _RowForms(torch.autograd.Function):
@@ -262,6 +269,12 @@ class _RowForms(torch.autograd.Function):
         ctx.save_for_backward(values, query_key, linear)
         quadratic = values.new_empty(len(values), len(query_key))
         effects = values.new_empty(linear.shape[1], len(values))  # few long lines: a fast product
+        if is_worth_it(values):
+            forms = PanelForms(query_key, linear, _scratch_like)
+            for start in range(0, len(values), BLOCK_ROWS):
+                part = slice(start, start + BLOCK_ROWS)
+                forms(values[part], quadratic[part], effects[:, part])
+            return quadratic, effects.T
         ones, by_line = values.new_ones(values.shape[1]), linear.T.contiguous()
         for start in range(0, len(values), BLOCK_ROWS):
             part = slice(start, start + BLOCK_ROWS)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sklearn.pipeline import Pipeline
 from torch import nn
 
-from diagatt.encoders.row_encoder import KNOWN
+from diagatt.encoders.row_encoder import KNOWN, class_named, is_pipeline
 from diagatt.encoders.trained import MLP, like
 from diagatt.parameters import check, shown
 
@@ -17,7 +16,7 @@ __all__ = ["from_json", "to_json"]
 
 def to_json(transformer: Any) -> Any:
     """Return an unfitted transformer as JSON; a parameter that JSON cannot hold is refused."""
-    if type(transformer) is Pipeline:
+    if is_pipeline(transformer):
         return {"steps": [[name, to_json(part)] for name, part in transformer.steps]}
     if transformer is None or isinstance(transformer, str):
         return transformer
@@ -43,14 +42,15 @@ def from_json(stored: Any) -> Any:
                 raise ValueError(f"a step of the encoder is {shown(item)}")
             part = item[1] if item[1] in (None, "passthrough") else from_json(item[1])
             steps.append((item[0], part))
+        from sklearn.pipeline import Pipeline  # here, because it takes 0.1 s
+
         return Pipeline(steps)
     if not isinstance(stored, dict) or set(stored) != {"class", "parameters"}:
         raise ValueError(f"the encoder is {shown(stored)}")
     name, own = stored["class"], stored["parameters"]
-    kinds = {**KNOWN, "MLP": MLP}
-    if not isinstance(name, str) or name not in kinds or not isinstance(own, dict):
+    if not isinstance(name, str) or name not in (*KNOWN, "MLP") or not isinstance(own, dict):
         raise ValueError(f"the encoder is a {shown(name)}")
-    kind = kinds[name]
+    kind: Any = MLP if name == "MLP" else class_named(name)
     if set(own) - set(kind._get_param_names()):
         raise ValueError(f"{name} has no parameter {shown(sorted(own)[0])}")
     made = {k: tuple(v) if isinstance(v, list) else v for k, v in own.items()}

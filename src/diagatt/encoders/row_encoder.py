@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.decomposition import PCA, TruncatedSVD
-from sklearn.kernel_approximation import Nystroem, RBFSampler
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
 from diagatt.encoders.principal import Principal
 from diagatt.encoders.steps import STEPS, Affine, Kernel, Step, Waves
 from diagatt.parameters import shown
 
-__all__ = ["KNOWN", "RowEncoder", "fit_encoder"]
+__all__ = ["KNOWN", "RowEncoder", "class_named", "fit_encoder"]
 
 BLOCK = 65536  # rows that are encoded in one go
 
@@ -113,7 +110,7 @@ def fit_encoder(transformer: Any, values: Any) -> RowEncoder:
 
 def steps_of(fitted: Any) -> list[Step] | None:
     """Return a fitted transformer as steps; None if it is not known here."""
-    if type(fitted) is Pipeline:
+    if is_pipeline(fitted):
         steps: list[Step] = []
         for _, part in fitted.steps:
             own = [] if part in ("passthrough", None) else steps_of(part)
@@ -121,10 +118,23 @@ def steps_of(fitted: Any) -> list[Step] | None:
                 return None
             steps += own
         return steps or None
-    if type(fitted).__name__ not in KNOWN or type(fitted) is not KNOWN[type(fitted).__name__]:
+    name = type(fitted).__name__
+    if name not in KNOWN or type(fitted) is not class_named(name):
         return None
-    made = _MAKERS[type(fitted)](fitted)
+    made = KNOWN[name](fitted)
     return None if made is None else [made]
+
+
+def is_pipeline(transformer: Any) -> bool:
+    """Whether this is a pipeline of scikit-learn, and nothing derived from it."""
+    from sklearn.pipeline import Pipeline  # here, because it takes 0.1 s
+
+    return type(transformer) is Pipeline
+
+
+def class_named(name: str) -> Any:
+    """Return the class of a known transformer; few models have one, and importing takes 0.4 s."""
+    return Principal if name == "Principal" else getattr(import_module(_HOMES[name]), name)
 
 
 def _affine(shift: Any, matrix: Any) -> Affine:
@@ -167,18 +177,22 @@ def _of_nystroem(fitted: Any) -> Step | None:
     return Kernel(components=arrays[0], normalization=arrays[1], gamma=np.asarray(float(gamma)))
 
 
-_MAKERS: dict[type, Callable[[Any], Step | None]] = {
-    Principal: lambda f: _affine(f.mean_, f.components_),
-    StandardScaler: _of_standard,
-    RobustScaler: _of_robust,
-    MinMaxScaler: _of_range,
-    MaxAbsScaler: lambda f: _affine(np.zeros(f.n_features_in_), 1 / f.scale_),
-    PCA: _of_pca,
-    TruncatedSVD: lambda f: _affine(np.zeros(f.n_features_in_), f.components_.T),
-    Nystroem: _of_nystroem,
-    RBFSampler: lambda f: Waves(
+#: Transformers that a model file can hold, beside pipelines of them, and what makes steps of them.
+KNOWN: dict[str, Callable[[Any], Step | None]] = {
+    "Principal": lambda f: _affine(f.mean_, f.components_),
+    "StandardScaler": _of_standard,
+    "RobustScaler": _of_robust,
+    "MinMaxScaler": _of_range,
+    "MaxAbsScaler": lambda f: _affine(np.zeros(f.n_features_in_), 1 / f.scale_),
+    "PCA": _of_pca,
+    "TruncatedSVD": lambda f: _affine(np.zeros(f.n_features_in_), f.components_.T),
+    "Nystroem": _of_nystroem,
+    "RBFSampler": lambda f: Waves(
         weights=np.asarray(f.random_weights_, float), phases=np.asarray(f.random_offset_, float)
     ),
 }
-#: Transformers that a model file can hold, beside pipelines of them.
-KNOWN: dict[str, Any] = {kind.__name__: kind for kind in _MAKERS}
+_HOMES = {
+    **dict.fromkeys(("PCA", "TruncatedSVD"), "sklearn.decomposition"),
+    **dict.fromkeys(("Nystroem", "RBFSampler"), "sklearn.kernel_approximation"),
+    **{name: "sklearn.preprocessing" for name in KNOWN if name.endswith("Scaler")},
+}

@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from sklearn.metrics import accuracy_score, r2_score
 
 from diagatt import coerce
 from diagatt.certainty.conformal import class_thresholds, interval, row_entropy, row_spread
@@ -178,6 +177,8 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
 
         With several outcomes, it is the mean of their R².
         """
+        from sklearn.metrics import r2_score  # here, because it takes 0.1 s
+
         predicted = self.predict(X, covariates, offset, exposure)
         return float(r2_score(self._observed(y), predicted, sample_weight=sample_weight))
 
@@ -345,6 +346,8 @@ random_state, device, verbose, encoder, missing
         offset: Any = None,
     ) -> float:
         """Return the share of samples whose class, or all of whose labels, are predicted right."""
+        from sklearn.metrics import accuracy_score  # here, because it takes 0.1 s
+
         predicted = self.predict(X, covariates, offset)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 

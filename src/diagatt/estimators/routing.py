@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from sklearn.base import is_classifier
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.metadata_routing import UNUSED
 
 __all__ = ["RoutedInputs", "Scored", "TakesCovariates"]
@@ -40,6 +39,8 @@ class Scored:
         covariates : array of shape (n, q), optional
             If the model was fitted with them.
         """
+        from sklearn.metrics import accuracy_score, r2_score  # here, because it takes 0.1 s
+
         given = {} if covariates is None else {"covariates": covariates}
         measure = accuracy_score if is_classifier(self) else r2_score
         return float(measure(y, self.predict(X, **given), sample_weight=sample_weight))

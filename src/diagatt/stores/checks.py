@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from diagatt.arrays import float_array
+from diagatt.stores.row_types import rounded
 from diagatt.stores.shard import COVARIATES, RESPONSE, STANDARD, WEIGHT, StoreError
 
 RESERVED = (*STANDARD, "X", "weights")  # names that payload cannot have
@@ -23,22 +24,20 @@ def check_payload(names: Iterable[str]) -> None:
             raise StoreError(f"payload cannot be called {name!r}: choose another name.")
 
 
-def checked_rows(
-    values: np.ndarray, offsets: np.ndarray, dtype: np.dtype, first: int
-) -> np.ndarray:
+def checked_rows(values: np.ndarray, offsets: np.ndarray, dtype: str, first: int) -> np.ndarray:
     """Return rows in the store's type, all finite; sample 0 is the store's sample `first`."""
     with np.errstate(over="ignore", invalid="ignore"):
-        kept = np.ascontiguousarray(values, dtype=dtype)
-        if np.isfinite(kept.sum()):  # then all terms are, and no mask is needed
+        kept, numbers = rounded(values, dtype)
+        if np.isfinite(numbers.sum()):  # then all terms are, and no mask is needed
             return kept
-    wrong = np.flatnonzero(~np.isfinite(kept).all(axis=1))
+    wrong = np.flatnonzero(~np.isfinite(numbers).all(axis=1))
     if len(wrong) == 0:
         return kept
     sample = int(np.searchsorted(offsets, wrong[0], side="right")) - 1
     where = f"sample {first + sample}, row {wrong[0] - offsets[sample]} contains"
     row = values[wrong[0]]
     if np.isfinite(row).all():
-        larger = "float32" if dtype == np.float16 else "float64"
+        larger = "float32" if dtype == "float16" else "float64"
         raise StoreError(f'{where} a number too large for {dtype}: write with dtype="{larger}".')
     what = "NaN" if np.isnan(row).any() else "infinity"
     raise StoreError(f"{where} {what}: drop the row or impute it.")

@@ -33,9 +33,10 @@ from diagatt.stores.shard import (
     StoreError,
 )
 
-# Format 1 had neither names nor ids nor float16, format 2 had no weights of rows, and format 3 had
-# one number per response. A store is written in the oldest format that can hold it.
-FORMAT = 4
+# Format 1 had neither names nor ids nor float16, format 2 had no weights of rows, format 3 had one
+# number per response, and format 4 had no bfloat16. A store is written in the oldest format that
+# can hold it.
+FORMAT = 5
 MANIFEST = "store.json"
 
 
@@ -101,6 +102,8 @@ def read_manifest(folder: Path) -> Manifest:
 
 def _format(layout: Layout) -> int:
     """Return the oldest format that can hold what the layout says."""
+    if layout.dtype == "bfloat16":
+        return 5
     if layout.response_names is not None:
         return 4
     if ROW_WEIGHT in layout.columns:
@@ -203,7 +206,7 @@ def _check_content(shard: Shard, layout: Layout) -> None:
         if column.null_count:
             raise StoreError(f"column {name!r} has missing values: drop or fill them.")
     rows = shard.rows()
-    checked_rows(rows.values, rows.offsets, rows.dtype, 0)
+    checked_rows(rows.values, rows.offsets, str(rows.dtype), 0)
     if layout.response_names is not None:
         named = dict(zip(layout.response_names, shard.column(RESPONSE).T, strict=True))  # type: ignore[union-attr]
         checked_responses(named, len(rows), 0, layout.response_names)

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from diagatt.names import checked
 from diagatt.ragged import RaggedRows
+from diagatt.stores.row_types import disk_dtype, widened
 
 TYPES = {"float64": pa.float64(), "int64": pa.int64(), "bool": pa.bool_(), "string": pa.string()}
 # Columns that belong to single rows: ids and weights.
@@ -30,6 +31,7 @@ CARRIED = {SAMPLE_IDS: "string", ROW_IDS: "strings", ROW_WEIGHT: "floats"}  # by
 STANDARD = (ROWS, RESPONSE, WEIGHT, COVARIATES, *CARRIED)  # all other columns are payload
 _LISTS = "fixed_size_list"
 _FLOATS = {pa.float16(): "float16", pa.float32(): "float32", pa.float64(): "float64"}
+_BITS, _BFLOAT16 = pa.uint16(), {"row_type": "bfloat16"}  # a type that Arrow does not have
 _NAMES = ("feature_names", "covariate_names", "response_names")  # keys of the schema's metadata
 _PAGE = 4096
 _REMEDY = "restore it, or write the store again."
@@ -97,7 +99,7 @@ class Layout:
     @property
     def row_bytes(self) -> int:
         """Bytes per row."""
-        return self.n_features * np.dtype(self.dtype).itemsize
+        return self.n_features * disk_dtype(self.dtype).itemsize
 
     @property
     def widths(self) -> dict[str, int]:
@@ -116,11 +118,12 @@ class Layout:
         types = {name: TYPES[kind] for name, kind in self.columns.items()}
         for name, width in self.widths.items():
             types[name] = _lists(types[name], width)
-        values = pa.from_numpy_dtype(np.dtype(self.dtype))
+        values = pa.from_numpy_dtype(disk_dtype(self.dtype))
         types[ROWS] = pa.large_list(_lists(values, self.n_features))
         fields = [pa.field(name, kind, nullable=False) for name, kind in types.items()]
         named = {key: getattr(self, key) for key in _NAMES if getattr(self, key) is not None}
-        return pa.schema(fields, {key: json.dumps(names) for key, names in named.items()} or None)
+        said = {key: json.dumps(names) for key, names in named.items()}
+        return pa.schema(fields, said | (_BFLOAT16 if self.dtype == "bfloat16" else {}) or None)
 
     @classmethod
     def from_schema(cls, schema: pa.Schema) -> Layout:
@@ -130,7 +133,7 @@ class Layout:
             raise StoreError(f"its columns are {names}, among them must be {ROWS!r} once")
         types = dict(zip(names, schema.types, strict=True))
         rows = types.pop(ROWS)
-        if not pa.types.is_large_list(rows) or not _is_matrix(rows.value_type):
+        if not pa.types.is_large_list(rows) or not _is_matrix(rows.value_type, *_FLOATS, _BITS):
             raise StoreError(f"its column {ROWS!r} is {rows}, not large_list<{_LISTS}<float, d>>")
         columns, widths = {}, {COVARIATES: 0, RESPONSE: 1}
         several = {COVARIATES} | ({RESPONSE} if _names(schema, _NAMES[2]) is not None else set())
@@ -146,7 +149,7 @@ class Layout:
                 raise StoreError(f"its column {name!r} has type {found}, which no store holds")
             columns[name] = kind
         inner = rows.value_type
-        kind, named = _FLOATS[inner.value_type], (_names(schema, key) for key in _NAMES)
+        kind, named = _row_kind(schema, inner.value_type), (_names(schema, key) for key in _NAMES)
         layout = cls(inner.list_size, kind, columns, widths[COVARIATES], *named)
         if layout.n_responses != widths[RESPONSE] or several - {COVARIATES} - set(columns):
             raise StoreError(f"its responses are not the {layout.n_responses} that it names")
@@ -213,11 +216,12 @@ class Shard:
         return self.batch.column(ROWS).offsets.to_numpy(zero_copy_only=True)
 
     def rows(self) -> RaggedRows:
-        """Return the samples with their names, on the mapped memory; float16 becomes float32."""
+        """Return the samples with their names, on the mapped memory; half precision is widened."""
         width = self.batch.column(ROWS).type.value_type.list_size
-        values = self.flat.to_numpy(zero_copy_only=True)
-        if values.dtype == np.float16:  # half the disk; nothing is computed in it
-            values = values.astype(np.float32)
+        stored = self.flat.to_numpy(zero_copy_only=True)
+        values = widened(stored)
+        if values is not stored and hasattr(mmap, "MADV_DONTNEED"):
+            self.memory.madvise(mmap.MADV_DONTNEED)  # rows were copied: their pages may go
         schema = self.batch.schema
         row_ids = self.batch.column(ROW_IDS).flatten() if ROW_IDS in schema.names else None
         names, ids = _names(schema, _NAMES[0]), self.column(SAMPLE_IDS)
@@ -299,8 +303,19 @@ class Shard:
         return found
 
 
-def _is_matrix(kind: pa.DataType) -> bool:
-    return pa.types.is_fixed_size_list(kind) and kind.value_type in _FLOATS and kind.list_size > 0
+def _is_matrix(kind: pa.DataType, *allowed: pa.DataType) -> bool:
+    entries = allowed or tuple(_FLOATS)
+    return pa.types.is_fixed_size_list(kind) and kind.value_type in entries and kind.list_size > 0
+
+
+def _row_kind(schema: pa.Schema, values: pa.DataType) -> str:
+    """Return the type of rows; 16 bits are numbers only if the shard says which."""
+    if values != _BITS:
+        return _FLOATS[values]
+    ((key, name),) = _BFLOAT16.items()
+    if (schema.metadata or {}).get(key.encode()) != name.encode():
+        raise StoreError(f"its column {ROWS!r} holds {values}, which are not said to be {name}")
+    return name
 
 
 def _names(schema: pa.Schema, key: str) -> tuple[str, ...] | None:

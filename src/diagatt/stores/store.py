@@ -18,6 +18,7 @@ from diagatt.stores.manifest import Manifest, read_manifest
 from diagatt.stores.part import StoredPart
 from diagatt.stores.read_ahead import read_ahead
 from diagatt.stores.responses import as_given
+from diagatt.stores.row_types import disk_dtype, memory_dtype
 from diagatt.stores.shard import (
     COVARIATES,
     RESPONSE,
@@ -52,7 +53,7 @@ class RowStore:
     ----------
     n_samples, n_rows, n_features, n_covariates : int
     dtype : dtype
-        Type of the rows when they are read: float32 if they are stored as float16.
+        Type of the rows when they are read: float32 if they are stored in half precision.
     feature_names, covariate_names : tuple of str, or None
     response_names : tuple of str, or None
         Names of several outcomes, or of the columns of times to an event (`has_times`).
@@ -98,8 +99,7 @@ class RowStore:
             file = folder / info.file
             if not file.is_file() or file.stat().st_size != info.bytes:
                 Shard(file).check_size(info, manifest.layout)
-        wider = read_dtype(manifest.layout).itemsize / np.dtype(manifest.layout.dtype).itemsize
-        largest = wider * max(info.bytes for info in manifest.shards) / 2**20
+        largest = _widening(manifest.layout) * max(info.bytes for info in manifest.shards) / 2**20
         if 2 * largest > memory:
             raise StoreError(
                 f"memory={memory:g} MiB is too little: the largest shard of {folder} has "
@@ -116,7 +116,7 @@ class RowStore:
         self._manifest = manifest
         layout = manifest.layout
         self.n_features = layout.n_features
-        self.dtype = read_dtype(layout)
+        self.dtype = memory_dtype(layout.dtype)
         self.feature_names = layout.feature_names
         self.covariate_names = layout.covariate_names
         self.response_names = layout.response_names
@@ -167,8 +167,8 @@ class RowStore:
 
     @property
     def _wider(self) -> int:
-        """How much larger rows are in memory than on disk: 2 for float16."""
-        return self.dtype.itemsize // np.dtype(self._manifest.layout.dtype).itemsize
+        """How much larger rows are in memory than on disk."""
+        return _widening(self._manifest.layout)
 
     def shortest(self) -> tuple[int, int]:
         """Return the index and the length of the first sample with the fewest rows."""
@@ -363,9 +363,9 @@ class RowStore:
         return np.concatenate([np.array(shard.column(name)) for shard in shards])
 
 
-def read_dtype(layout: Layout) -> np.dtype:
-    """Return the type that rows have when they are read: nothing is computed in float16."""
-    return np.dtype("float32" if layout.dtype == "float16" else layout.dtype)
+def _widening(layout: Layout) -> int:
+    """Return how much larger rows are in memory than on disk: 2 for half precision."""
+    return memory_dtype(layout.dtype).itemsize // disk_dtype(layout.dtype).itemsize
 
 
 def _reopened(path: str, memory: float, files: list[str], digest: str) -> RowStore:

@@ -20,6 +20,7 @@ from diagatt.ragged import RaggedRows
 from diagatt.stores.checks import check_payload, checked_column, checked_covariates, checked_rows
 from diagatt.stores.manifest import MANIFEST, Manifest, measure, read_manifest
 from diagatt.stores.responses import checked_responses, response_columns
+from diagatt.stores.row_types import disk_dtype, row_type
 from diagatt.stores.shard import (
     CARRIED,
     COVARIATES,
@@ -48,9 +49,9 @@ class RowStoreWriter:
     shard_mib : float
         Size of a shard in MiB, at most 1024; writing takes the memory of about three. A sample
         that is larger has a shard of its own.
-    dtype : {"float32", "float64", "float16"}
-        Type in which rows are stored. float16 takes half the disk, for features that were computed
-        in it; such rows are read and computed in float32.
+    dtype : {"float32", "float64", "float16", "bfloat16"}
+        Type in which rows are stored. float16 and bfloat16 take half the disk, for features that
+        were computed in them; such rows are read and computed in float32.
     overwrite : bool
         Whether an existing store is replaced, once the new one is complete. A folder that contains
         any other file is refused.
@@ -78,9 +79,7 @@ class RowStoreWriter:
         self.path = Path(os.path.realpath(path))
         if not 0 < shard_mib <= 1024:
             raise ValueError(f"shard_mib must be above 0 and at most 1024, got {shard_mib}.")
-        if str(np.dtype(dtype)) not in ("float16", "float32", "float64"):
-            raise ValueError(f"dtype must be float32, float64 or float16, got {dtype!r}.")
-        self.dtype = np.dtype(dtype)
+        self.dtype = row_type(dtype)
         self.overwrite = overwrite
         self._limit = int(shard_mib * 2**20)
         self._shards: list[ShardInfo] = []
@@ -223,7 +222,9 @@ class _Buffer:
         self.layout = layout
         self._limit = limit
         capacity = limit // layout.row_bytes
-        self._values = np.empty((capacity, layout.n_features), layout.dtype)  # touched as filled
+        self._values = np.empty(
+            (capacity, layout.n_features), disk_dtype(layout.dtype)
+        )  # touched as filled
         self.clear()
 
     def clear(self) -> None:
@@ -273,7 +274,7 @@ def _sample_bytes(layout: Layout, lengths: np.ndarray, columns: Mapping[str, Any
 
 
 def _checked_block(
-    rows: RaggedRows, given: Mapping[str, Any], first: int, layout: Layout | None, dtype: np.dtype
+    rows: RaggedRows, given: Mapping[str, Any], first: int, layout: Layout | None, dtype: str
 ) -> tuple[Layout, dict[str, Any]]:
     """Return layout and columns of samples, which must agree with a layout that is known.
 
@@ -310,7 +311,7 @@ def _checked_block(
         columns[name], kinds[name] = values, CARRIED[name]
     if layout is None:
         names = rows.feature_names, named, answered
-        return Layout(rows.n_features, str(dtype), kinds, width or 0, *names), columns
+        return Layout(rows.n_features, dtype, kinds, width or 0, *names), columns
     if named not in (None, layout.covariate_names):
         raise StoreError(
             f"sample {first} has the covariates {listed(named)}, those before have "

@@ -52,8 +52,8 @@ class _NodeExpectation(PartExpectation):
         super().__init__(problem, context, mass=mass)
         self._known = scores  # (M, 1)
 
-    def _scores(self, x: Tensor, W: Tensor, pull: Tensor, offsets: Tensor) -> Tensor:
-        return self._known[self._rows].to(x)
+    def _scores(self, x: Tensor, W: Tensor, pull: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
+        return self._known[self._rows].to(x), x @ self._value[0]
 
 
 class IncompleteExpectation:

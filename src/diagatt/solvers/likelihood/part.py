@@ -34,11 +34,13 @@ from diagatt.segments import (
     LEAST_EXPONENT,
     one_longer,
     places_before_last,
+    row_forms,
     sample_blocks,
     sample_of_row,
     segment_max,
     segment_sum,
     spread,
+    weighted_gram,
     with_last,
 )
 from diagatt.solvers.likelihood.expected import Expected, ResponseModel
@@ -124,7 +126,8 @@ class PartExpectation:
         self._score_variance = score_variance
         problem, dtype = self.problem, self.problem.values.dtype
         W, T = (t.to(dtype) for t in rows.score_terms())
-        pull = torch.einsum("nq,rdq->nrd", self.context, T)  # (n, R, d): T c̃
+        is_common = self.context.shape[1] <= 1  # T c̃ is the same in all samples
+        pull = torch.einsum("nq,rdq->nrd", self.context[:1] if is_common else self.context, T)
         shared = self.design @ response.shared.to(dtype)  # (n, K)
         self._base = shared if problem.offset is None else shared + problem.offset
         self._value, self._phi = response.value.to(dtype), response.phi
@@ -148,12 +151,13 @@ class PartExpectation:
             self._rows = block
             offsets = self._offsets(samples, block)
             x = problem.values[block]
-            scores = self._scores(x, W, pull[samples], offsets)  # (B, R)
+            own = pull if is_common else pull[samples]  # (b, R, d): T c̃
+            scores, effects = self._scores(x, W, own, offsets)  # (B, R), (B, K)
             if problem.log_prior is not None:
                 scores += problem.log_prior[block, None]
             if R == 1:
                 log_free = None if problem.log_free is None else problem.log_free[block]
-                r = self._single(samples, x, scores[:, 0], offsets, log_free)
+                r = self._single(samples, x, scores[:, 0], effects, offsets, log_free)
             else:
                 r = self._joint(samples, x, scores, offsets, keep)
             if keep:
@@ -174,27 +178,30 @@ class PartExpectation:
     def _offsets(self, samples: slice, rows: slice) -> Tensor:
         return self.problem.offsets[samples.start : samples.stop + 1] - rows.start
 
-    def _scores(self, x: Tensor, W: Tensor, pull: Tensor, offsets: Tensor) -> Tensor:
-        """Return x W_r xᵀ + x T_r c̃ = ⟨x, x W_r + T_r c̃⟩, (B, R)."""
-        product, scores = self.buffer[: len(x)], x.new_empty(len(x), len(W))
-        per_sample = self.context.shape[1] > 1
-        for r in range(len(W)):
-            if per_sample:
-                torch.addmm(spread(pull[:, r], offsets), x, W[r], out=product)
-            else:
-                torch.addmm(pull[0, r], x, W[r], out=product)
-            torch.sum(product.mul_(x), dim=1, out=scores[:, r])
-        return scores
+    def _scores(self, x: Tensor, W: Tensor, pull: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
+        """Return x W_r xᵀ + x T_r c̃, (B, R), and, of a single head, x v, (B, K), from one pass."""
+        R = len(W)
+        value = self._value[0] if R == 1 else x.new_empty(x.shape[1], 0)
+        if self.context.shape[1] <= 1:
+            scores, products = row_forms(x, W, torch.cat([pull[0].T, value], dim=1))
+            return scores.add_(products[:, :R]), products[:, R:]
+        scores, effects = row_forms(x, W, value)
+        for r in range(R):
+            linear = torch.mul(x, spread(pull[:, r], offsets), out=self.buffer[: len(x)])
+            scores[:, r] += linear.sum(dim=1)
+        return scores, effects
 
     def _log_response(self, y: Tensor, z: Tensor) -> Tensor:
         return self._supervision / self._phi * self.problem.family.loss(y, z).neg()
 
     # ------------------------------------------------------------------ one head: all rows
 
-    def _single(self, samples, x, scores, offsets, log_free) -> Tensor:
+    def _single(self, samples, x, scores, effects, offsets, log_free) -> Tensor:
         problem, sums = self.problem, self._sums
         sample = sample_of_row(offsets)  # (B,)
-        y, z = problem.y[samples][sample], x @ self._value[0] + self._base[samples][sample]
+        at = torch.index_select  # quicker than indexing, which asks more of each entry
+        y = at(problem.y[samples], 0, sample)
+        z = effects + at(self._base[samples], 0, sample)
         total = scores if log_free is None else scores + log_free
         if problem.log_known is not None:
             total = total + problem.log_known[self._rows]
@@ -206,18 +213,18 @@ class PartExpectation:
             places = one_longer(offsets)
             sample = sample_of_row(places)
         peak = segment_max(total[:, None], places)[:, 0]  # (b,)
-        weight = torch.exp((total - peak[sample]).clamp(min=LEAST_EXPONENT))
+        weight = torch.exp((total - at(peak, 0, sample)).clamp_(min=LEAST_EXPONENT))
         mass = segment_sum(weight[:, None], places)[:, 0]
         w = problem.weights[samples]
         evidence = peak + mass.log() - self._mass[samples].to(mass.dtype).log()
         sums.log_likelihood += float((w * evidence).sum())
-        r = weight / mass[sample]
+        r = weight / at(mass, 0, sample)
         if own is not None:
             sums.without += float((w * r[places[1:] - 1]).sum(dtype=torch.float64))
         # Only rows that carry weight go on: most do not, and as denormal numbers they are slow.
         active = torch.nonzero(r > LEAST_WEIGHT)[:, 0]
-        x, r_active, sample = x[active], r[active], sample[active]
-        given = (y[active], z[active], samples)
+        x, r_active, sample = (at(t, 0, active) for t in (x, r, sample))
+        given = (at(y, 0, active), at(z, 0, active), samples)
         self._add_chosen(x, r_active, sample, *given, None if own is None else own[active])
         if log_free is not None:
             self._add_taken(x, r_active * log_free[active].exp(), sample, samples)
@@ -259,8 +266,7 @@ class PartExpectation:
         if own is not None:
             context_design = torch.cat([context_design, own], dim=1)
         q = self.context.shape[1]
-        scaled = x * rw
-        xx, xb = x.T @ scaled, scaled.T @ context_design  # (d, d), (d, q + m)
+        xx, xb = weighted_gram(x, rw)[0], x.T @ (context_design * rw)  # (d, d), (d, q + m)
         sums.xx[0] += xx
         sums.xc[0] += xb[:, :q]
         sums.loss += float((rw[:, 0] * family.loss(y, z)).sum(dtype=torch.float64))
@@ -268,7 +274,7 @@ class PartExpectation:
         gradient, D = family.gradient(y, z), context_design[:, q:]
         slope = rw * gradient  # (B, K)
         # In float64: at the optimum large terms cancel, and the intercept may be small.
-        sums.gradient += torch.cat([x, D], dim=1).double().T @ slope.double()
+        sums.gradient += torch.cat([t.double().T @ slope.double() for t in (x, D)])
         if self.bounded:
             sums.moments += _bordered(xx, xb[:, q:], (D * rw).T @ D)
         else:

@@ -88,7 +88,7 @@ class RowModel:
         """Return the terms that the softmax does not see but the likelihood does, (n, R)."""
         K, logdet = self.precision(), torch.logdet(self.C)
         c = context.to(K.dtype)
-        inner = torch.einsum("np,kdp,kde,keq,nq->nk", c, self.A, K, self.A, c)  # (n, R + 1)
+        inner = torch.einsum("np,kpq,nq->nk", c, self.A.mT @ K @ self.A, c)  # (n, R + 1)
         return 0.5 * (inner[:, :1] - inner[:, 1:]) + 0.5 * (logdet[0] - logdet[1:])
 
     def background_log_likelihood(self, total: RowMoments) -> float:
