@@ -32,6 +32,8 @@ Simulated: standard normal rows, of which three per positive sample are shifted 
 """
 RESULTS = Path(__file__).parent / "results" / "wide.md"
 SHIFTED_ROWS, SHIFT, TEST_SAMPLES = 3, 4.0, 400
+# Settings of the default were chosen on samples of seeds 0, 1 and 2 of this design: not those.
+SEED = 10
 # Samples, rows, features.
 SHAPES = [(200, 50, 64), (200, 50, 256), (200, 100, 512), (60, 7, 625)]
 # Stages by the functions that they pass through; time inside another stage is not counted twice.
@@ -46,7 +48,7 @@ STAGES: dict[str, tuple[type, str]] = {
 
 def draw(n: int, p: int, d: int) -> tuple[np.ndarray, np.ndarray]:
     """Return samples (n + TEST_SAMPLES, p, d) and their labels; the last ones are for tests."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(SEED)
     direction = rng.standard_normal(d)
     direction /= np.linalg.norm(direction)
     X = rng.standard_normal((n + TEST_SAMPLES, p, d)).astype(np.float32)

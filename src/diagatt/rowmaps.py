@@ -15,9 +15,8 @@ given     m(x) = x
 ========  ==============================================================================
 
 Wide rows are then projected onto the principal subspace that holds 99.5 % of their variance, at
-most `MOST_DIMENSIONS` of it, or more if those hold too little; of rows that are nearly noise, onto
-the directions that stand out from it, and `LEAST_DIMENSIONS` at least. "common", "unit", "full",
-"scaled" and "given" are affine: coefficients of mapped rows can be told in original features.
+most `MOST_DIMENSIONS` of it, or more if those hold too little. "common", "unit", "full", "scaled"
+and "given" are affine, so that coefficients of mapped rows can be told in original features.
 """
 
 from __future__ import annotations
@@ -36,9 +35,6 @@ MOST_DIMENSIONS, MOST_BENT, MOST_FULL, MOST_WIDE = 60, 50, 128, 1024
 # Share of the variance that is enough; less than the second is too little, and calls for more
 # dimensions, up to the third.
 KEPT_VARIANCE, LEAST_KEPT, MOST_NEEDED = 0.995, 0.9, 100
-# Where as many dimensions as samples support hold less than this share, principal directions are
-# kept for standing out from noise only, and so many for being the first.
-HOPELESS_SHARE, LEAST_DIMENSIONS = 0.5, 40
 # A feature varies if its spread exceeds rounding: so many units of it in its largest entry.
 LEAST_SPREAD = 16
 # Standard deviations beyond which "squares" clips, and quantiles that "ranks" keeps.
@@ -180,9 +176,6 @@ class RowMap(nn.Module):
         kept = min(self.most, int((shares < KEPT_VARIANCE).sum()) + 1)
         if float(shares[kept - 1]) < LEAST_KEPT:
             kept = min(max(needed, self.most), int((shares < LEAST_KEPT).sum()) + 1)
-        if float(shares[kept - 1]) < HOPELESS_SHARE and self.most <= MOST_DIMENSIONS:
-            outstanding = int((variance > _noise_edge(variance, D, weights)).sum())
-            kept = min(kept, max(outstanding, LEAST_DIMENSIONS))
         scale = _positive(variance[:kept].mean().sqrt())
         self.register_buffer("centre", centre)
         self.register_buffer("directions", (_signed(directions[:, :kept]) / scale).contiguous())
@@ -360,12 +353,6 @@ def row_blocks(values: Tensor) -> list[slice]:
     """Return the rows that are transformed in one go."""
     count = max(LEAST_BLOCK, BLOCK_NUMBERS // values.shape[1])
     return [slice(start, start + count) for start in range(0, len(values), count)]
-
-
-def _noise_edge(variance: Tensor, D: int, weights: Tensor) -> float:
-    """Return the largest variance of a direction in pure noise: Marchenko and Pastur's edge."""
-    per_row = D * float(weights.square().sum())  # D/N, if rows weigh alike
-    return float(variance.sum()) / D * (1 + math.sqrt(per_row)) ** 2
 
 
 def _levels(x: Tensor, knots: Tensor) -> Tensor:
