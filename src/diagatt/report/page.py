@@ -226,7 +226,9 @@ def verdict(model: Any) -> tuple[str, str] | None:
         said = f"No row of interest was found{because}"
         return "none", f"{said}: do not read located rows as an answer."
     said = f"A row of interest was found{because}"
-    if because or len(getattr(model, "contest_", ())):  # judged by samples that were held out
+    if because and not test.get("n_folds", 1):
+        said += ": the row that looks different tells more than mean rows do"
+    elif because or len(getattr(model, "contest_", ())):  # judged by samples that were held out
         said += ": attention to single rows predicts new samples better than mean rows do"
     return "found", f"{said}."
 
