@@ -118,9 +118,9 @@ def together(tests: Sequence[tuple[Existence | None, float]]) -> Existence:
 
     .. math:: p = \frac12 - \frac1π \arctan \sum_k ω_k \tan(π(½ - \min(p_k, ½))).
 
-    A test of normal statistics at 5 % then has a size of .05 to .056, whatever their correlation. A
-    small p-value beside large ones becomes p/ω, as Bonferroni has it; several that are small support
-    each other.
+    At 5 % the size of normal statistics is then .05 to .056, whatever their correlation. A small
+    p-value beside large ones becomes p/ω, as Bonferroni has it; several that are small support each
+    other.
 
     Parameters
     ----------
