@@ -100,7 +100,9 @@ def _few_dimensions(samples: Samples) -> Samples:
     values = ((values - values.mean(dim=0)) / scale)[:, scale > 0]
     most = samples.n_samples // (SAMPLES_PER_DIMENSION * samples.n_outputs)
     most = max(1, min(MOST_DIMENSIONS, most))
-    if values.shape[1] > most:
+    if values.shape[1] > len(values):
+        values = values @ torch.linalg.svd(values, full_matrices=False).Vh[:most].T
+    elif values.shape[1] > most:
         values = values @ torch.linalg.eigh(values.T @ values).eigenvectors[:, -most:]
     none = weights.new_empty(len(weights), 0)
     prior = None if samples.log_prior is None else samples.log_prior.double()
@@ -185,7 +187,7 @@ def _projected(q: Tensor, F: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
 def _basis(columns: Tensor) -> Tensor:
     """Return orthonormal columns that span the same space."""
     U, size, _ = torch.linalg.svd(columns, full_matrices=False)
-    return U[:, size > 1e-8 * size[0]]
+    return U[:, size > 1e-8 * size.max().clamp(min=1e-300)]
 
 
 def _tail(moved: Tensor, m: Tensor, E: Tensor) -> float:
@@ -194,6 +196,8 @@ def _tail(moved: Tensor, m: Tensor, E: Tensor) -> float:
     along, across = E.shape[1], len(m) - E.shape[1]
     a = max(float((E.T @ m).square().sum()), 1e-9)
     b = max(float(m.square().sum()) - a, 1e-9)
+    if along == 0:  # rows differ in their spread only
+        return min(max(float(ncx2.sf(T, across, b)), 1e-300), 1 - 1e-16)
     p_value = float(ncx2.sf(T / 2, along, a))
     if across > 0:  # integrate over x = ‖Eᵀ(u + m)‖, at whose square T is reached by itself
         low, high = max(0.0, a**0.5 - 10), min((T / 2) ** 0.5, a**0.5 + along**0.5 + 10)
