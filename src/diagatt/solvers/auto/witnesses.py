@@ -9,12 +9,14 @@ from torch import Tensor
 
 from diagatt.attention.blend import LEAST_PROBABILITY
 from diagatt.solvers.auto.contest import Contest, Entry
-from diagatt.solvers.existence import Existence, either, existence_test
+from diagatt.solvers.existence import Existence, existence_test, together
+from diagatt.solvers.looks import LOOKS_SHARE, looks_test
 
 # Gap in the log score of all samples that divides the weight of an entry by e.
 TEMPERATURE = 2.0
-# The level that is kept for entries that were chosen by their scores in the first folds.
-CHOSEN_SHARE, DECIDING_FOLDS = 0.2, 2
+# Parts of the level: of witnesses, and of entries that were chosen by their scores in the first
+# folds. Rows that are found by their looks have the rest.
+NAMED_SHARE, CHOSEN_SHARE, DECIDING_FOLDS = 0.4, 0.1, 2
 
 
 def contest_existence(contest: Contest, entries: Sequence[Entry]) -> Existence | None:
@@ -23,7 +25,7 @@ def contest_existence(contest: Contest, entries: Sequence[Entry]) -> Existence |
     The default's witnesses are averaged and judged on all samples. Where the user named the
     contestants, they are weighted by their scores in the other folds, as are fits without
     attention. Whoever did well in the folds that decide who goes on is judged on the others, by a
-    small part of the level.
+    small part of the level. A part is kept for rows that are found by their looks.
     """
     attending = [e for e in entries if e.contestant.attends and _is_complete(e)]
     if not attending:
@@ -33,15 +35,18 @@ def contest_existence(contest: Contest, entries: Sequence[Entry]) -> Existence |
     # believe in none.
     without = [e for e in without if not {"min", "max", "spread"} & set(e.contestant.features)]
     pooled = _mean_predictor(contest, without, _weights(contest, without)) if without else None
+    by_looks = (looks_test(contest.samples, pooled, contest.seed), LOOKS_SHARE)
     witnesses = [e for e in attending if e.contestant.is_witness]
     if not witnesses:
         eta = _mean_predictor(contest, attending, _weights(contest, attending))
-        return existence_test(contest.samples, contest.folds, eta, pooled)
+        judged = existence_test(contest.samples, contest.folds, eta, pooled)
+        return together([(judged, 1 - LOOKS_SHARE), by_looks])
     n = contest.samples.n_samples
     equal = torch.full((n, len(witnesses)), 1 / len(witnesses), dtype=torch.float64)
     eta = _mean_predictor(contest, witnesses, equal)
     named = existence_test(contest.samples, contest.folds, eta, pooled)
-    return either(named, _of_the_chosen(contest, attending, pooled), CHOSEN_SHARE)
+    chosen = _of_the_chosen(contest, attending, pooled)
+    return together([(named, NAMED_SHARE), (chosen, CHOSEN_SHARE), by_looks])
 
 
 def _of_the_chosen(

@@ -53,7 +53,7 @@ def best_start(
     for k in range(n_heads):
         em = EM(Expectation(part, score_form, distinct), settings)
         fits = {}
-        for name, (start, supervision) in _starts(em, part, generator).items():
+        for name, (start, supervision) in starting_models(em, part, generator).items():
             fits[name] = em.run(start, TRIAL_ITERATIONS, supervision)
             value = fits[name].log_likelihood
             report.append({"head": k, "start": name, "log_likelihood": value})
@@ -85,7 +85,7 @@ def _for_next_head(em: EM, part: Samples, model: LatentRows) -> Samples:
     )
 
 
-def _starts(
+def starting_models(
     em: EM, samples: Samples, generator: np.random.Generator
 ) -> dict[str, tuple[LatentRows, list[float]]]:
     """Return models to start from, with λ of the first iterations, by name."""

@@ -1,0 +1,208 @@
+r"""Is there any row of interest? A test by rows that are found by their looks, without responses.
+
+EM on rows alone (`diagatt.solvers.likelihood`, λ = 0) finds in each sample the row that differs
+from the others, in all samples in the same way. The pooled row q of a sample then depends on rows
+only, so that nothing needs to be held out. With r what is left of q after a regression on what is
+known (mean rows, covariates, counts of rows, predictions without attention), and g the score
+residual of the GLM on it, the sum :math:`s = \sum_i w_i r_i g_i` has mean 0 if there is no row of
+interest, and the variance
+
+.. math:: V = \sum_i \frac{w_i^2 g_i^2}{1 - h_i}\, r_i r_i^⊤,
+
+where h are leverages of what is known: responses may vary as they like. If the row does matter,
+:math:`V^{-1/2} s` points where a regression without mean rows points, too: their share of its
+score, m, is independent of s, and tells the direction for nothing. Often the row matters by the
+features in which it differs. With e the direction of this difference and :math:`u = V^{-1/2} s`,
+
+.. math:: T = ‖u + m‖² + (e^⊤(u + m))²
+
+is compared with its distribution for standard normal u, given m and e. m is shortened to length 2
+if it is longer, lest what mean rows say outweighs all else.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from scipy.stats import ncx2, norm
+from torch import Tensor
+
+from diagatt.families import get_family
+from diagatt.scores import get_score_form
+from diagatt.segments import segment_mean, segment_sum
+from diagatt.solvers.existence import (
+    SAMPLES_PER_DIRECTION,
+    Existence,
+    directions,
+    mean_rows,
+    score_residual,
+)
+from diagatt.solvers.likelihood.em import EM, EMSettings, LatentRows
+from diagatt.solvers.likelihood.expectation import Expectation
+from diagatt.solvers.likelihood.starts import starting_models
+from diagatt.solvers.problem import Samples
+
+# The level that is kept for this test where another one stands beside it.
+LOOKS_SHARE = 0.5
+# Dimensions of rows: at most so many, and at most one for each output and so many samples.
+MOST_DIMENSIONS, SAMPLES_PER_DIMENSION = 20, 15
+# EM ends after so many passes, or when a sample's log-likelihood gains less than this.
+PASSES, TOLERANCE = 40, 1e-3
+# Length that m is shortened to, in standard errors.
+LONGEST = 2.0
+# How far a pooled row may reach, in units of the median.
+FARTHEST = 2.0
+# Leverages are taken as no larger; a sample of leverage 1 has no residual.
+MOST_LEVERAGE = 0.95
+# Eigenvalues of V below, relative to the largest, are rounding.
+LEAST_VARIANCE = 1e-10
+# Points at which the distribution of T is integrated.
+POINTS = 2000
+
+
+def looks_test(samples: Samples, pooled: Tensor | None, seed: int) -> Existence | None:
+    """Test whether the row that looks different adds to what is known; None if rows do not differ.
+
+    Parameters
+    ----------
+    samples : Samples
+        Their `groups`, if any, are taken as independent of each other.
+    pooled : tensor of shape (n, K), optional
+        Predictors of models without attention that have not seen the sample.
+    seed : int
+        Of the direction in which EM looks first.
+    """
+    rows = _few_dimensions(samples)
+    if rows.n_features == 0:
+        return None
+    q = segment_sum(_found(rows, seed) * rows.values, rows.offsets)  # (n, m)
+    s, towards, V = _scores(samples, q, pooled)
+    values, vectors = torch.linalg.eigh(V)
+    kept = values > LEAST_VARIANCE * values.max().clamp(min=1e-300)
+    if not bool(kept.any()):
+        return None
+    root = vectors[:, kept] * values[kept].sqrt()  # V = root rootᵀ, (mK, k)
+    inverse = root / values[kept]
+    m = towards @ inverse
+    m = m * min(1.0, LONGEST / max(float(m.norm()), 1e-12))
+    outputs = torch.eye(samples.n_outputs).to(root)
+    effects = (_difference(rows, q)[:, None, None] * outputs).flatten(0, 1)  # (mK, K)
+    p_value = _tail(s @ inverse + m, m, _basis(root.T @ effects))
+    return Existence(float(norm.isf(p_value)), p_value, samples.n_samples, 0)
+
+
+def _few_dimensions(samples: Samples) -> Samples:
+    """Return standardized rows, or their main directions where features are many."""
+    values, weights = samples.values, samples.weights.double()
+    scale = values.std(dim=0)
+    values = ((values - values.mean(dim=0)) / scale)[:, scale > 0]
+    most = samples.n_samples // (SAMPLES_PER_DIMENSION * samples.n_outputs)
+    most = max(1, min(MOST_DIMENSIONS, most))
+    if values.shape[1] > len(values):
+        values = values @ torch.linalg.svd(values, full_matrices=False).Vh[:most].T
+    elif values.shape[1] > most:
+        values = values @ torch.linalg.eigh(values.T @ values).eigenvectors[:, -most:]
+    none = weights.new_empty(len(weights), 0)
+    prior = None if samples.log_prior is None else samples.log_prior.double()
+    given = (values.double(), samples.offsets, torch.zeros_like(weights), weights, none)
+    return Samples(get_family("gaussian"), *given, log_prior=prior)
+
+
+def _found(rows: Samples, seed: int) -> Tensor:
+    """Return probabilities of rows to be the one that differs, from rows alone, (N, 1)."""
+    em = EM(Expectation(rows, get_score_form("affine")), EMSettings())
+    starts = starting_models(em, rows, np.random.default_rng(seed))
+    fits = (_of_rows_alone(em, starts[name][0]) for name in ("outlier", "random"))
+    model = max(fits, key=lambda fit: fit[0])[1]
+    found = em.expectation.of_part(rows).run(model.rows, model.response, 0.0, keep=True)
+    return torch.cat(found.responsibilities)
+
+
+def _of_rows_alone(em: EM, model: LatentRows) -> tuple[float, LatentRows]:
+    """Run EM without responses; return the log-likelihood of rows and the model."""
+    last = -math.inf
+    for _ in range(PASSES):
+        expected = em.expect(model, 0.0)
+        if expected.log_likelihood - last < TOLERANCE * em.weight:
+            break
+        last = expected.log_likelihood
+        model = em.maximize(expected, model.response)
+    return last, model
+
+
+def _difference(rows: Samples, q: Tensor) -> Tensor:
+    """Return the discriminant direction of the rows that differ, (m,)."""
+    share = (rows.weights / rows.weights.sum())[:, None]
+    mean = segment_mean(rows.values, rows.offsets, log_prior=rows.log_prior)
+    shift = (share * (q - mean)).sum(dim=0)[:, None]
+    centred = rows.values - (share * mean).sum(dim=0)
+    return torch.linalg.lstsq(centred.T @ centred, shift, driver="gelsd").solution[:, 0]
+
+
+def _scores(samples: Samples, q: Tensor, pooled: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """Return s, what mean rows add to it if they are not taken out, both (mK,), and V."""
+    w, limit = samples.weights.double(), samples.n_samples // SAMPLES_PER_DIRECTION
+    # In longer samples the row that looks most different does so more.
+    beside = torch.cat([samples.covariates.double(), samples.row_mass.log()[:, None]], dim=1)
+    known = [mean_rows(samples), beside] + ([] if pooled is None else [pooled.double()])
+    F, less = (directions(columns, w, limit) for columns in (torch.cat(known, dim=1), beside))
+    q = _tempered(q, _projected(q, F, w)[0])
+    rest, leverage = _projected(q, F, w)
+    explained = _projected(q, less, w)[0] - rest
+
+    def products(columns: Tensor, g: Tensor) -> Tensor:
+        return (w[:, None, None] * columns[:, :, None] * g[:, None]).flatten(1)  # (n, mK)
+
+    scores = products(rest, score_residual(samples, F))
+    towards = products(explained, score_residual(samples, less)).sum(dim=0)
+    spread = scores / (1 - leverage).sqrt()[:, None]
+    if samples.groups is not None:
+        codes = torch.unique(samples.groups, return_inverse=True)[1]
+        spread = spread.new_zeros(int(codes.max()) + 1, spread.shape[1]).index_add(0, codes, spread)
+    return scores.sum(dim=0), towards, spread.T @ spread
+
+
+def _tempered(q: Tensor, rest: Tensor) -> Tensor:
+    """Return pooled rows of which none reaches farther than twice as far as half of them do.
+
+    How far a pooled row reaches is the length of its rest in units of the rest's spread. Sums in
+    which a few terms are large have no normal distribution. Any function of rows may be tested.
+    """
+    reach = (rest @ torch.linalg.pinv(rest.T @ rest, hermitian=True) * rest).sum(dim=1).sqrt()
+    return (
+        q - rest * (1 - FARTHEST * reach.median() / reach.clamp(min=1e-300)).clamp(min=0)[:, None]
+    )
+
+
+def _projected(q: Tensor, F: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Return what a regression of q on F leaves, (n, m), and leverages, (n,)."""
+    root = weights.sqrt()[:, None]
+    U = _basis(root * F)
+    rest = q - U @ (U.T @ (root * q)) / root
+    return rest, U.square().sum(dim=1).clamp(max=MOST_LEVERAGE)
+
+
+def _basis(columns: Tensor) -> Tensor:
+    """Return orthonormal columns that span the same space."""
+    U, size, _ = torch.linalg.svd(columns, full_matrices=False)
+    return U[:, size > 1e-8 * size.max().clamp(min=1e-300)]
+
+
+def _tail(moved: Tensor, m: Tensor, E: Tensor) -> float:
+    """Return the probability that T is larger than at u + m = `moved`, given m and E."""
+    T = float(moved.square().sum() + (E.T @ moved).square().sum())
+    along, across = E.shape[1], len(m) - E.shape[1]
+    a = max(float((E.T @ m).square().sum()), 1e-9)
+    b = max(float(m.square().sum()) - a, 1e-9)
+    if along == 0:  # rows differ in their spread only
+        return min(max(float(ncx2.sf(T, across, b)), 1e-300), 1 - 1e-16)
+    p_value = float(ncx2.sf(T / 2, along, a))
+    if across > 0:  # integrate over x = ‖Eᵀ(u + m)‖, at whose square T is reached by itself
+        low, high = max(0.0, a**0.5 - 10), min((T / 2) ** 0.5, a**0.5 + along**0.5 + 10)
+        step = max(high - low, 0.0) / POINTS
+        x = low + step * (np.arange(POINTS) + 0.5)
+        density = 2 * x * ncx2.pdf(x**2, along, a)
+        p_value += float(np.sum(density * ncx2.sf(T - 2 * x**2, across, b)) * step)
+    return min(max(p_value, 1e-300), 1 - 1e-16)
