@@ -238,8 +238,10 @@ def without(columns: Columns, drop: str, asked: dict[str, Any] | None = None) ->
     `asked` are options of kinds that are given again: new samples may lie elsewhere.
     """
     again = {name: value for name, value in (asked or {}).items() if value is not None}
-    drops = tuple(dict.fromkeys((*columns.drop, *_listed(drop))))
-    return replace(columns, drop=drops, asked={**columns.asked, **again})
+    more = _listed(drop)
+    given = {name: (value,) for name, value in again.items()} | ({"drop": more} if more else {})
+    drops = tuple(dict.fromkeys((*columns.drop, *more)))
+    return replace(columns, drop=drops, asked={**columns.asked, **again}, again=given)
 
 
 def _listed(words: str) -> tuple[str, ...]:

@@ -24,6 +24,8 @@ class Rows(Kind):
         Option("sample", "Column of sample ids in a table with one line per row."),
     )
 
+    takes = ("target", "groups")
+
     def opens(self, path: Path) -> bool:
         """Return whether the path is an NPZ file."""
         return path.suffix == ".npz"
@@ -51,6 +53,8 @@ class Rows(Kind):
         ids = [str(i) for i in found.get("ids", range(len(X)))]
         y, Z = found.get(columns.target or "y"), found.get("covariates")
         groups = found.get(columns.groups or "groups")
+        if columns.groups is not None and groups is None and not columns.of_a_model:
+            raise ValueError(f"{path} has no array {columns.groups!r} for --groups.")
         return Inputs(self, X, y, Z, ids, columns, groups)
 
     def guess(self, table: Table) -> dict[str, str]:
