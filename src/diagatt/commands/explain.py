@@ -73,6 +73,7 @@ def explain(
             ids=_named(inputs),
             title=title or f"{data.name}: which rows decided?",
             covariates=inputs.named_covariates,
+            **inputs.known,
             **inputs.kind.drawing(answers.prepared),
         )
         if heat_maps is not None:

@@ -192,7 +192,9 @@ def _heads(heads: str) -> int | str:
 
 
 def with_cache(model: Any, folder: Path | None) -> Any:
-    """Let a model of texts keep their rows in a folder; other models have nothing to keep."""
+    """Let a model of texts show progress, and keep rows in a folder; others have none to keep."""
+    if hasattr(model, "text_rows_"):
+        model.text_rows_.set_params(verbose=True)
     if folder is not None:
         if not hasattr(model, "text_rows_"):
             raise ValueError(f"--cache {folder} is for models of texts, and this is none.")

@@ -99,7 +99,16 @@ def save_model(model: Any, path: Path, columns: Columns) -> None:
     from diagatt import modelfile
 
     tensors, document = model.to_document()
-    modelfile.write(path, tensors, {**document, "columns": columns.to_json()})
+    modelfile.write(path, tensors, {**_quiet(document), "columns": columns.to_json()})
+
+
+def _quiet(document: Any) -> Any:
+    """Return a document whose model shows no progress: commands do, Python may not want it."""
+    if isinstance(document, list):
+        return [_quiet(entry) for entry in document]
+    if not isinstance(document, dict):
+        return document
+    return {k: False if (k, v) == ("verbose", True) else _quiet(v) for k, v in document.items()}
 
 
 def load_model(path: Path) -> tuple[Any, Columns]:
