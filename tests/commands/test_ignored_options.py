@@ -129,3 +129,75 @@ def test_samples_of_figures_that_show_none(folder, tmp_path):
     done = run("plot", "scores", folder / "m", folder / "d.csv", "--of", "s1", *out)
     assert "--of s1 is for figures of one sample" in str(done.exception)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture(scope="module")
+def counts(tmp_path_factory):
+    """Counts with an exposure and an offset, and a model of each."""
+    path = tmp_path_factory.mktemp("counts")
+    rng = np.random.default_rng(1)
+    X, years = rng.normal(size=(N, P, D)), rng.integers(1, 9, N).astype(float)
+    a, b = X.reshape(-1, D).T
+    who = np.repeat([f"s{i}" for i in range(N)], P)
+    columns = {"who": who, "a": a, "b": b, "y": np.repeat(rng.poisson(years), P)}
+    csv.write_csv(pa.table(columns), path / "bare.csv")
+    csv.write_csv(pa.table({**columns, "years": np.repeat(years, P)}), path / "d.csv")
+    np.savez(path / "d.npz", X=X)
+    given = [*fit(path / "d.csv"), "--family", "poisson"]
+    for option in ("exposure", "offset"):
+        done = run(*given, f"--{option}", "years", "-o", path / option)
+        assert done.exit_code == 0, done.exception
+    return path
+
+
+def test_predictions_without_the_exposure_say_so(counts, tmp_path):
+    done = run("predict", counts / "exposure", counts / "d.npz", "-o", tmp_path / "p.csv")
+    assert "predicted per unit of years, which" in done.output
+    done = run("predict", counts / "exposure", counts / "d.csv", "-o", tmp_path / "q.csv")
+    assert "per unit" not in done.output
+
+
+def test_the_page_compares_counts_with_predictions_of_their_exposure(counts, tmp_path):
+    done = run("explain", counts / "exposure", counts / "bare.csv", "-o", tmp_path / "p.html")
+    assert "has responses but no years, the exposure" in str(done.exception)
+    assert run("explain", counts / "exposure", counts / "d.csv", "-o", tmp_path / "p.html")
+    from diagatt.kinds.files import load_model, read_inputs
+    from diagatt.report import collect
+
+    model, columns = load_model(counts / "exposure")
+    inputs = read_inputs(counts / "d.csv", columns)
+    drawn = collect(model, inputs.X, inputs.y, **inputs.known).prediction
+    years = inputs.known["exposure"]
+    np.testing.assert_allclose(drawn, years * model.predict(inputs.X), rtol=1e-6)
+
+
+def test_an_offset_is_never_left_out(counts, tmp_path):
+    for data in ("d.npz", "bare.csv"):
+        done = run("predict", counts / "offset", counts / data, "-o", tmp_path / "p.csv")
+        assert "years" in str(done.exception)
+        assert done.exit_code == 1
+
+
+@pytest.mark.parametrize("heads", ["²", "٣", "0.5", "-1", ""])
+def test_heads_that_are_no_count(folder, tmp_path, heads):
+    done = run(*fit(folder / "d.csv"), "--heads", heads, "-o", tmp_path / "m")
+    assert "--heads must be a positive whole number or auto" in str(done.exception)
+
+
+def test_lists_without_a_name(folder, tmp_path):
+    done = run(*fit(folder / "d.csv"), "--covariates", " ,", "-o", tmp_path / "m")
+    assert "a list of columns holds no name" in str(done.exception)
+
+
+@pytest.mark.parametrize("content", [b"PK junk", b"", b"\x93NUMPY", "objects", "an array"], ids=str)
+def test_what_is_no_npz_file(folder, tmp_path, content):
+    path = tmp_path / "d.npz"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif content == "objects":
+        np.savez(path, X=np.array([None, "x"], dtype=object))
+    else:
+        with path.open("wb") as file:
+            np.save(file, np.ones(3))
+    done = run("predict", folder / "m", path, "-o", tmp_path / "p.csv")
+    assert f"{path} cannot be read" in str(done.exception)

@@ -63,6 +63,12 @@ def explain(
         fitted = options.with_cache(fitted, cache)
         inputs = read_inputs(data, columns)
         inputs = inputs.kind.in_memory(inputs)
+        unit = columns.known.get("exposure")
+        if unit is not None and "exposure" not in inputs.known and inputs.y is not None:
+            raise ValueError(
+                f"{data} has responses but no {unit}, the exposure that they depend on: add the "
+                "column, or take the responses out."
+            )
         answers = answer(fitted, inputs.X, inputs.named_covariates, inputs.known)
         estimator, y = _of_outcome(answers.estimator, inputs, outcome)
         write_page(

@@ -186,7 +186,7 @@ def of_model(heads: str, family: str, solver: str, missing: str) -> dict[str, An
 def _heads(heads: str) -> int | str:
     if heads == "auto":
         return heads
-    if not heads.isdigit() or int(heads) < 1:
+    if not (heads.isascii() and heads.isdigit()) or int(heads) < 1:
         raise ValueError(f"--heads must be a positive whole number or auto, got {heads!r}.")
     return int(heads)
 
@@ -247,7 +247,10 @@ def without(columns: Columns, drop: str, asked: dict[str, Any] | None = None) ->
 
 
 def _listed(words: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in words.split(",") if name.strip())
+    names = tuple(name.strip() for name in words.split(",") if name.strip())
+    if words and not names:
+        raise ValueError(f"a list of columns holds no name: {words!r}.")
+    return names
 
 
 def settings(asked: dict[str, Any], kind: Kind) -> dict[str, Any]:

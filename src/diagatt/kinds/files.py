@@ -71,6 +71,11 @@ def _refuse_what_does_nothing(path: Path, columns: Columns, kind: Kind, memory: 
             raise ValueError(
                 f"{said} is for tables, and {path} is none: leave it out, or give a table."
             )
+    if columns.of_a_model and "offset" in columns.known:
+        raise ValueError(
+            f"the model knows an offset, {columns.known['offset']}, which {path} does not hold: "
+            "give a table."
+        )
     if not kind.bounded:
         _refuse_memory(path, memory)
 

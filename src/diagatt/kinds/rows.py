@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -38,8 +40,7 @@ class Rows(Kind):
         """
         from diagatt.ragged import RaggedRows
 
-        with np.load(path, allow_pickle=False) as arrays:
-            found = {name: arrays[name] for name in arrays.files}
+        found = _arrays(path)
         if "X" in found:
             X = RaggedRows.coerce(found["X"])
         elif {"values", "offsets"} <= set(found):
@@ -103,6 +104,25 @@ class Rows(Kind):
         groups = None if groups is None else per_sample(groups, str(columns.groups))
         more = (groups, names, offsets(table, columns, per_sample))
         return Inputs(self, X, y, Z, [str(i) for i in ids], columns, *more)
+
+
+def _arrays(path: Path) -> dict[str, np.ndarray]:
+    """Return the arrays of an NPZ file; it may hold no objects, which could run code."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except (
+        ValueError,
+        EOFError,
+        TypeError,
+        AttributeError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
+        raise ValueError(
+            f"{path} cannot be read: it is no NPZ file, is damaged, or holds objects instead of "
+            "numbers; write it with numpy.savez."
+        ) from error
 
 
 def _with_features(table: Table, columns: Columns) -> Columns:
