@@ -37,7 +37,7 @@ from benchmarks.battery.models import (
 from diagatt.estimators.times import ReadsTimes
 from diagatt.lifetimes import make_times
 
-WORDS = r"\by\b|label|class|respon|time|event|start|upper"
+WORDS = r"\by\b|label|class|respon|time|event|start|stop|upper"
 SIZES = r"large|small|overflow|scale|standardize|infinit|finite"
 DAYS = np.datetime64("2020-01-01") + np.arange(N)
 

@@ -106,7 +106,7 @@ class Rows(Kind):
         return Inputs(self, X, y, Z, [str(i) for i in ids], columns, *more)
 
 
-def _arrays(path: Path) -> dict[str, np.ndarray]:
+def _arrays(path: Path) -> dict[str, Any]:
     """Return the arrays of an NPZ file; it may hold no objects, which could run code."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
