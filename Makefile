@@ -75,7 +75,7 @@ check-fast: $(READY)
 # of CUDA, so the oldest torch is tested only if asked for: make test-oldest OLDEST_TORCH=2.3.0
 OLDEST_TORCH ?= 2.13.0
 NEWEST       ?= python3.13
-FAST_TOOLS   := hypothesis pandas polars pytest pytest-randomly pytest-xdist
+FAST_TOOLS   := hypothesis pandas polars pytest pytest-randomly pytest-xdist statsmodels
 
 .venv-oldest/.ready: pyproject.toml constraints-oldest.txt
 	$(PYTHON) -m venv .venv-oldest
@@ -86,6 +86,8 @@ test-oldest: .venv-oldest/.ready
 	$(ONE_THREAD) .venv-oldest/bin/pytest -q -n $(WORKERS) --dist worksteal -m "not slow" $(FAST)
 
 .venv-newest/.ready: pyproject.toml
+	@command -v $(NEWEST) > /dev/null || { echo "$(NEWEST) is not there: install it, or name another one with" \
+		"make test-newest NEWEST=/path/to/python"; exit 1; }
 	$(NEWEST) -m venv .venv-newest
 	.venv-newest/bin/pip install --quiet --disable-pip-version-check torch==2.13.0 -e . $(FAST_TOOLS)
 	@touch $@

@@ -5,7 +5,7 @@ import pytest
 import torch
 from sklearn.exceptions import NotFittedError
 
-from diagatt import DiagAttClassifier, DiagAttRegressor, RaggedRows
+from diagatt import DiagAttClassifier, DiagAttRegressor, DiagAttSurvival, RaggedRows
 from diagatt.solvers import Gradient
 from diagatt.solvers.glm import DivergedError
 
@@ -379,3 +379,29 @@ def test_input_is_not_changed():
         np.testing.assert_array_equal(sample, copy)
     np.testing.assert_array_equal(y, copies[1])
     np.testing.assert_array_equal(weights, copies[2])
+
+
+def test_one_group_cannot_be_held_out():
+    X, y = np.random.default_rng(0).normal(size=(12, 3, 2)), np.arange(12.0)
+    with pytest.raises(ValueError, match="groups: all samples are of one group"):
+        DiagAttRegressor(random_state=0).fit(X, y, groups=["a"] * 12)
+
+
+def test_responses_that_vanish_in_single_precision():
+    X = np.random.default_rng(0).normal(size=(12, 3, 2)).astype(np.float32)
+    y = 1e-300 * np.arange(12.0)
+    with pytest.raises(ValueError, match="y holds numbers that are too small for"):
+        DiagAttRegressor(solver="likelihood").fit(X, y)
+    seen = {"time": 1e-300 * np.arange(1, 13.0), "event": np.arange(12) % 2}
+    with pytest.raises(ValueError, match="y holds numbers that are too small for"):
+        DiagAttSurvival(solver="likelihood").fit(X, seen)
+
+
+def test_what_can_be_read_once_only_is_no_list_of_samples():
+    X = np.random.default_rng(0).normal(size=(12, 3, 2))
+    with pytest.raises(ValueError, match="X is a generator: pass a list"):
+        DiagAttRegressor(solver="likelihood").fit((m for m in X), np.arange(12.0))
+    with pytest.raises(ValueError, match="X is a map: pass a list"):
+        DiagAttRegressor(solver="likelihood").fit(map(np.asarray, X), np.arange(12.0))
+    with pytest.raises(ValueError, match="y is a generator: pass a list"):
+        DiagAttRegressor(solver="likelihood").fit(X, (v for v in np.arange(12.0)))

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from diagatt.files import write_atomically
+from diagatt.files import as_path, write_atomically
 
 
 @pytest.fixture
@@ -35,3 +35,33 @@ def test_only_temporary_files_of_dead_writers_are_deleted(tmp_path, dead):
     assert (tmp_path / "a").read_bytes() == b"content"
     assert not stray.exists()
     assert all(path.read_text() == "mine" for path in others)
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "model").write_bytes(b"old")
+    (tmp_path / "link").symlink_to("model")
+    (tmp_path / "ahead").symlink_to("later")
+    write_atomically(tmp_path / "link", b"new")
+    write_atomically(tmp_path / "ahead", b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "model").read_bytes() == (tmp_path / "later").read_bytes() == b"new"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["ahead", "later", "link", "model"]
+
+
+def test_what_is_private_stays_private(tmp_path):
+    path = tmp_path / "model"
+    path.write_bytes(b"old")
+    path.chmod(0o600)
+    write_atomically(path, b"new")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("path", [None, 3, b"model", ["model"]])
+def test_what_is_no_path(path):
+    with pytest.raises(TypeError, match="path must be a string or a path, got "):
+        as_path(path)
+
+
+def test_a_path_with_a_null_character():
+    with pytest.raises(ValueError, match="path must not hold a null character"):
+        as_path("a\0b")

@@ -11,7 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import random_array
+from scipy.sparse import csr_matrix, random
 
 from diagatt import RaggedRows
 
@@ -192,11 +192,11 @@ def test_constructor(samples):
 
 
 def test_sparse_matrices_of_arrow_are_those_of_scipy():
-    parts = [random_array((3, 7), density=0.4, rng=k, format="csr") for k in range(3)]
+    parts = [csr_matrix(random(3, 7, density=0.4, random_state=k)) for k in range(3)]
     expected = RaggedRows.from_samples(parts)
     arrow = [pa.SparseCSRMatrix.from_scipy(part) for part in parts]
     assert RaggedRows.coerce(arrow) == expected
-    whole = pa.SparseCSRMatrix.from_scipy(expected.values)
+    whole = pa.SparseCSRMatrix.from_scipy(csr_matrix(expected.values))
     found = RaggedRows(whole, expected.offsets)
     assert found.is_sparse
     assert found == expected

@@ -34,7 +34,10 @@ from benchmarks.battery.models import (
     responses,
     takes_covariates,
 )
+from diagatt.estimators.times import ReadsTimes
+from diagatt.lifetimes import make_times
 
+WORDS = r"\by\b|label|class|respon|time|event|start|stop|upper"
 SIZES = r"large|small|overflow|scale|standardize|infinit|finite"
 DAYS = np.datetime64("2020-01-01") + np.arange(N)
 
@@ -118,6 +121,48 @@ SAME: dict[str, Callable[[np.ndarray], Any]] = {
     "a column": lambda y: y[:, None],
     "no mask": np.ma.masked_array,
 }
+# Times to an event: what they cannot be, and the same ones in other containers.
+TIMES = make_times(NUMBERS > 0, np.exp(NUMBERS / 10))
+EVENT, TIME = TIMES["event"], TIMES["time"]
+NO_TIMES: dict[str, Any] = {
+    "NaN as time": {"event": EVENT, "time": entry(TIME, np.nan, float)},
+    "infinity as time": {"event": EVENT, "time": entry(TIME, np.inf, float)},
+    "None as time": {"event": EVENT, "time": entry(TIME, None)},
+    "masked time": {"event": EVENT, "time": np.ma.masked_array(TIME, mask=np.arange(N) == 5)},
+    "null time": pl.DataFrame({"event": EVENT, "time": [None, *TIME[1:].tolist()]}),
+    "zero as time": {"event": EVENT, "time": entry(TIME, 0.0, float)},
+    "negative time": {"event": EVENT, "time": entry(TIME, -1.0, float)},
+    "words as times": {"event": EVENT, "time": TIME.astype(str)},
+    "dates as times": {"event": EVENT, "time": DAYS},
+    "complex times": {"event": EVENT, "time": TIME + 1j},
+    "too few times": {"event": EVENT, "time": TIME[1:]},
+    "two columns of times": {"event": EVENT, "time": np.stack([TIME, TIME], axis=1)},
+    "event of 2": {"event": entry(EVENT, 2, int), "time": TIME},
+    "event of a half": {"event": entry(EVENT, 0.5, float), "time": TIME},
+    "NaN as event": {"event": entry(EVENT, np.nan, float), "time": TIME},
+    "null event": pl.DataFrame({"event": [None, *EVENT[1:].tolist()], "time": TIME}),
+    "words as events": {"event": LABELS, "time": TIME},
+    "no event": make_times(np.zeros(N, bool), TIME),
+    "one time": make_times(EVENT, np.ones(N)),
+    "time alone": {"time": TIME},
+    "event alone": {"event": EVENT},
+    "a column more": {"event": EVENT, "time": TIME, "age": TIME},
+    "renamed columns": pd.DataFrame({"Event": EVENT, "Time": TIME}),
+    "late entry after the end": {"start": TIME + 1, "stop": TIME, "event": EVENT},
+    "upper before lower": {"lower": TIME, "upper": TIME / 2},
+}
+SAME_TIMES: dict[str, Callable[[np.ndarray], Any]] = {
+    "mapping": lambda y: {name: y[name] for name in y.dtype.names},
+    "lists": lambda y: {name: y[name].tolist() for name in y.dtype.names},
+    "frame": pd.DataFrame,
+    "permuted frame": lambda y: pd.DataFrame(y)[["time", "event"]],
+    "polars": lambda y: pl.DataFrame({name: y[name] for name in y.dtype.names}),
+    "arrow": lambda y: pa.table({name: y[name] for name in y.dtype.names}),
+    "other names": lambda y: make_times(y["event"], y["time"], names=("died", "days")),
+    "numbers as events": lambda y: {"event": y["event"].astype(float), "time": y["time"]},
+    "backwards": lambda y: y[::-1].copy()[::-1],
+    "from 0": lambda y: make_times(y["event"], y["time"], start=np.zeros(N)),
+}
 NO_WEIGHTS: dict[str, Any] = {
     "words": ["a"] * N,
     "a word": "balanced",
@@ -191,7 +236,9 @@ def cases() -> Iterator[Case]:
     """Yield the cases of fits."""
     for name, make in estimators():
         classes = is_classifier(make())
-        wrong = NO_RESPONSES | (NO_CLASSES if classes else NO_NUMBERS)
+        wrong, same = NO_RESPONSES | (NO_CLASSES if classes else NO_NUMBERS), SAME
+        if isinstance(make(), ReadsTimes):
+            wrong, same = wrong | NO_TIMES, SAME_TIMES
         if get_tags(make()).target_tags.multi_output and not classes:
             yield Case(
                 "responses",
@@ -202,8 +249,8 @@ def cases() -> Iterator[Case]:
             )
             wrong = {what: y for what, y in wrong.items() if what != "two columns"}
         for what, y in wrong.items():
-            yield _refused("responses", name, make, what, {"y": y}, r"\by\b|label|class|respon")
-        for what, form in SAME.items():
+            yield _refused("responses", name, make, what, {"y": y}, WORDS)
+        for what, form in same.items():
             yield Case(
                 "responses",
                 f"{name} · same responses · {what}",
@@ -278,8 +325,9 @@ def _magnitudes(name: str, make: Callable, takes_weights: bool) -> Iterator[Case
         rows = [size * m for m in X]
         fits = {"rows": (rows, y, {}), "a row": ([*X[:-1], size * X[-1]], y, {})}
         if not is_classifier(make()):
-            fits["responses"] = (X, size * y, {})
-            fits["responses of float32"] = ([m.astype(np.float32) for m in X], size * y, {})
+            sized = _sized(y, size)
+            fits["responses"] = (X, sized, {})
+            fits["responses of float32"] = ([m.astype(np.float32) for m in X], sized, {})
         if takes_weights:
             fits["weights"] = (X, y, {"sample_weight": np.full(N, size)})
             one = np.where(np.arange(N) == 3, size, 1.0)
@@ -297,6 +345,10 @@ def _magnitudes(name: str, make: Callable, takes_weights: bool) -> Iterator[Case
 
             words = f"{name} · {what} of {size:g}"
             yield Case("magnitudes", words, act, None, finite, SIZES)
+
+
+def _sized(y: np.ndarray, size: float) -> np.ndarray:
+    return size * y if y.dtype.names is None else make_times(y["event"], size * y["time"])
 
 
 @cache

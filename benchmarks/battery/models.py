@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ SHORT = {
 METHODS = (
     *("predict", "predict_proba", "decision_function", "locate", "attention", "scores"),
     *("certainty", "transform", "restart_agreement", "coefficients"),
+    "predict_survival_function",
 )
 
 
@@ -61,8 +62,6 @@ def short(kind: Any, **more: Any) -> Any:
 def estimators() -> Iterator[tuple[str, Callable[[], Any]]]:
     """Yield every estimator by name; those that take a solver once for each solver."""
     for name, kind in registered().items():
-        if issubclass(kind, ReadsTimes):  # its responses are no numbers
-            continue
         if "solver" not in kind._get_param_names():
             yield name, lambda kind=kind: short(kind)
             continue
@@ -106,6 +105,8 @@ def methods(model: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
             continue
         if "y" in signature(method).parameters:  # it is shown the responses
             yield name, lambda new, ask=method: ask(new, y=responses(model))
+        elif "return_array" in signature(method).parameters:
+            yield name, partial(method, return_array=True)
         else:
             yield name, method
 

@@ -7,7 +7,7 @@ entries become NaN. Errors name the entry, in the words of the caller.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Set, ValuesView
 from typing import Any
 
 import narwhals as nw
@@ -100,6 +100,8 @@ def plain_array(values: Any, what: str, place: Place, dates: bool = False) -> np
         return as_numpy(values)
     if hasattr(values, "toarray"):
         raise InputError(f"{what} is sparse: pass {what}.toarray().")
+    if isinstance(values, Iterator | Set | ValuesView):
+        raise InputError(f"{what} is a {type(values).__name__}: pass a list.")
     if not isinstance(values, np.ndarray | list | tuple):
         try:
             frame = nw.from_native(values, pass_through=True, eager_only=True, allow_series=True)

@@ -10,6 +10,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 from contextlib import suppress
 from glob import escape
 from pathlib import Path
@@ -21,11 +22,14 @@ def write_atomically(path: Path, content: bytes) -> None:
     A process killed at any moment leaves the old file or the new one. Temporary files that killed
     writers left beside it are removed.
     """
+    named, path = path, Path(os.path.realpath(path))  # a link stays one: what it names is written
     remove_strays(path)
     temporary = _name_beside(path)
     try:
         # The mode "x" never opens what is there; an interrupt at any point finds the name known.
         with open(temporary, "xb") as file:
+            if os.path.isfile(path):  # what nobody else may read stays so
+                os.chmod(temporary, stat.S_IMODE(os.stat(path).st_mode))
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -34,9 +38,18 @@ def write_atomically(path: Path, content: bytes) -> None:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
-            raise _not_written(path, error) from error
+            raise _not_written(named, error) from error
         raise
     sync_folder(path.parent)
+
+
+def as_path(path: str | os.PathLike) -> Path:
+    """Return a path that a user gave; what can be none is refused."""
+    if isinstance(path, bytes) or not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path must be a string or a path, got {path!r}.")
+    if "\0" in os.fspath(path):
+        raise ValueError(f"path must not hold a null character, got {os.fspath(path)!r}.")
+    return Path(path)
 
 
 def check_place(path: Path, makes_parents: bool = False) -> None:

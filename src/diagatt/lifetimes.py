@@ -85,7 +85,10 @@ def read_times(y: Any, n_samples: int) -> np.ndarray:
     )
     _refuse(
         (last <= start) | (lower < start),
-        lambda i: f"sample {i} ends at {lower[i]:g}, not after it enters at {start[i]:g}: drop it.",
+        lambda i: (
+            f"{ends}[{i}]: sample {i} ends at {lower[i]:g}, not after it enters at {start[i]:g}: "
+            "drop it."
+        ),
     )
     return np.column_stack([start, lower, upper])
 

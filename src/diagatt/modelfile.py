@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
-from diagatt.files import write_atomically
+from diagatt.files import as_path, write_atomically
 
 _BLANK = "0" * 64
 
@@ -37,7 +37,7 @@ def write(path: str | os.PathLike, tensors: dict[str, np.ndarray], document: dic
     A process that is killed at any moment leaves the old file or the new one. Temporary files
     that killed writers left next to it are removed.
     """
-    path = Path(path)
+    path = as_path(path)
     metadata = {"diagatt": json.dumps(document, sort_keys=True), "sha256": _BLANK}
     arrays = {name: np.asarray(array, order="C") for name, array in tensors.items()}
     blank = save_tensors(arrays, metadata)
@@ -47,10 +47,16 @@ def write(path: str | os.PathLike, tensors: dict[str, np.ndarray], document: dic
 
 def read(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Read and verify a file that `write` wrote."""
-    path = Path(path)
+    path = as_path(path)
     if path.is_dir():
         raise ModelFileError(f"{path} is a folder, not a model file.")
-    return parse(path.read_bytes(), path)
+    if path.exists() and not path.is_file():
+        raise ModelFileError(f"{path} is no file: a pipe or a device holds no model.")
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path} does not exist.") from None
+    return parse(content, path)
 
 
 def parse(content: bytes, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

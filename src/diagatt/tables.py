@@ -12,6 +12,22 @@ from html import escape
 from typing import Any
 
 
+def percent(share: float, digits: int = 1) -> str:
+    """Return a share as a percentage; only 1 is 100 %, and only 0 is 0 %.
+
+    Examples
+    --------
+    >>> percent(0.5), percent(0.9998), percent(1e-5), percent(1.0)
+    ('50.0 %', '> 99.9 %', '< 0.1 %', '100.0 %')
+    """
+    least = 10.0**-digits
+    if 0 < 100 * share < least / 2:
+        return f"< {least:.{digits}f} %"
+    if 100 - least / 2 <= 100 * share < 100:
+        return f"> {100 - least:.{digits}f} %"
+    return f"{100 * share:.{digits}f} %"
+
+
 def markdown_table(head: Sequence[Any], lines: Iterable[Sequence[Any]]) -> str:
     """Return a table in Markdown, without a line break at its end.
 

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from diagatt import DiagAttRegressor, simulate
 from diagatt.commands.cli import app
 from diagatt.metrics import rmse
+from diagatt.text import TextClassifier
 
 
 def run(*arguments):
@@ -213,6 +214,9 @@ def test_texts_with_covariates(tmp_path, fewer_starts):
     first = json.loads(out.read_text().splitlines()[0])
     text = texts[0]
     assert text[first["head0_start"] : first["head0_stop"]] == first["head0_word"]
+    loaded = TextClassifier.load(model)  # in Python, nobody asked for progress bars
+    assert not loaded.text_rows_.verbose
+    assert not loaded.estimator_.verbose
     page = run("explain", model, path, "-o", tmp_path / "p.html")
     assert page.exit_code == 0, page.output
 

@@ -179,3 +179,9 @@ def test_only_what_is_in_sight_is_drawn(visit, reviews):
 def test_no_message_in_the_console(visit):
     for name in ("text.html", "rows.html", "image.html", "hostile.html"):
         assert visit(name).get_log("browser") == []
+
+
+def test_shares_are_never_rounded_to_all_or_nothing(visit):
+    browser = visit("text.html")
+    said = browser.execute_script("return [1, 0.9998, 0.5, 1e-5, 0].map(percent)")
+    assert said == ["100 %", "> 99.9 %", "50.0 %", "< 0.1 %", "0 %"]

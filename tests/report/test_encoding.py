@@ -17,6 +17,7 @@ from diagatt.report.encoding import (
     integers,
     kept_rows,
     safe_json,
+    shares,
     utf16_spans,
 )
 from diagatt.report.samples import collect
@@ -106,3 +107,11 @@ def test_rows_that_do_not_fit_are_left_out_by_weight(two_heads, monkeypatch):
     for i, rows in enumerate(np.split(index, np.cumsum(kept)[:-1])):
         assert set(samples.located[i]) <= set(rows)
         assert np.argmax(samples.weights[15 * i : 15 * (i + 1)].max(axis=1)) in rows
+
+
+def test_only_one_is_one_and_only_zero_is_zero():
+    given = np.array([0.0, 1e-12, 0.5, 0.9998, 1 - 1e-12, 1.0])
+    found = np.frombuffer(base64.b64decode(shares(given)["data"]), "<f2").astype(float)
+    assert ((found == 0) == (given == 0)).all()
+    assert ((found == 1) == (given == 1)).all()
+    assert found == pytest.approx(given, abs=1e-3)

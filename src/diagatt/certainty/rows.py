@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from diagatt.certainty.summary import SHOWN_LINES, cell
-from diagatt.tables import html_table
+from diagatt.tables import html_table, percent
 
 # Attention whose unevenness is below this points at nothing: 0 is uniform, 1 one row.
 LEAST_UNEVENNESS = 0.05
@@ -75,5 +75,5 @@ class Certainty:
             [*at, self.rows[at], cell(self.posterior[at]), cell(self.entropy[at]), verdict[at]]
             for at in shown
         ]
-        share = f"{100 * self.ambiguous.mean():.1f} % of {self.rows.size:,} rows are ambiguous"
+        share = f"{percent(self.ambiguous.mean())} of {self.rows.size:,} rows are ambiguous"
         return html_table(f"Certainty: {share}", head, lines, left_out=self.rows.size - len(shown))

@@ -10,6 +10,7 @@ from rich.table import Table
 from diagatt import simulate
 from diagatt.estimators import DiagAttRegressor
 from diagatt.metrics import crlr, rmse
+from diagatt.tables import percent
 
 # Table 1 of the paper, n = 9000, (p, d) = (100, 70), 1-head DiagAtt.
 PAPER = {"RMSE": "7.294", "CRLR": "79.13 %"}
@@ -40,10 +41,10 @@ def main() -> None:
         seconds = time.perf_counter() - start
         found = crlr(test.rows, model.locate(test.X))
         error = rmse(test.y, model.predict(test.X))
-        table.add_row(name, f"{error:.3f}", f"{100 * found:.2f} %", f"{seconds:.1f}")
+        table.add_row(name, f"{error:.3f}", percent(found, 2), f"{seconds:.1f}")
     oracle = test.oracle()
     best = f"{rmse(test.y, oracle.prediction):.3f}"
-    table.add_row("Bayes oracle", best, f"{100 * crlr(test.rows, oracle.rows):.2f} %", "")
+    table.add_row("Bayes oracle", best, percent(crlr(test.rows, oracle.rows), 2), "")
     table.add_row("paper, n = 9000", PAPER["RMSE"], PAPER["CRLR"], "", style="dim")
     console.print(table)
     console.print("The Bayes oracle knows every parameter; no method can do better on average.")

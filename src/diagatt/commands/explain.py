@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from diagatt.commands import options, outputs
+from diagatt.kinds import KINDS
 
 
 def explain(
@@ -53,11 +54,21 @@ def explain(
         from diagatt.kinds.files import load_model, read_inputs
         from diagatt.report import write_page
 
+        if mpp is not None and heat_maps is None:
+            raise ValueError("--mpp goes with --heat-maps: a page of rows has no micrometres.")
         fitted, columns = load_model(model)
         columns = options.without(columns, drop, asked)
+        if heat_maps is not None and not KINDS["slide"].reads(data, columns):
+            raise ValueError("--heat-maps are for slides: the model was fitted to something else.")
         fitted = options.with_cache(fitted, cache)
         inputs = read_inputs(data, columns)
         inputs = inputs.kind.in_memory(inputs)
+        unit = columns.known.get("exposure")
+        if unit is not None and "exposure" not in inputs.known and inputs.y is not None:
+            raise ValueError(
+                f"{data} has responses but no {unit}, the exposure that they depend on: add the "
+                "column, or take the responses out."
+            )
         answers = answer(fitted, inputs.X, inputs.named_covariates, inputs.known)
         estimator, y = _of_outcome(answers.estimator, inputs, outcome)
         write_page(
@@ -68,6 +79,7 @@ def explain(
             ids=_named(inputs),
             title=title or f"{data.name}: which rows decided?",
             covariates=inputs.named_covariates,
+            **inputs.known,
             **inputs.kind.drawing(answers.prepared),
         )
         if heat_maps is not None:
@@ -106,12 +118,10 @@ def _named(inputs: Any) -> Any:
 
 
 def _write_heat_maps(folder: Path, fitted: Any, data: Path, columns: Any, mpp: Any) -> None:
-    from diagatt.kinds import KINDS, Slides
+    from diagatt.kinds import Slides
     from diagatt.plots.heat_maps import write_heat_maps
 
     kind = KINDS["slide"]
     assert isinstance(kind, Slides)
-    if not kind.reads(data, columns):
-        raise ValueError("--heat-maps are for slides: the model was fitted to something else.")
     written = write_heat_maps(folder, fitted, kind.slides(data, columns), mpp=mpp)
     typer.echo(f"wrote {folder}: {len(written) - 1} heat maps and GeoJSON files, top_patches.csv")

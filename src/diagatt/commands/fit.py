@@ -107,6 +107,10 @@ def fit(
         if options.is_stored(data):
             reads = {"DATA": data, "--output": output}
             outputs.check(state, reads, option="--checkpoint", resumes=True)
+        elif checkpoint is not None:
+            raise ValueError(
+                f"--checkpoint {checkpoint} is for stores: samples in memory are fitted at once."
+            )
         # A checkpoint that was not there when the job began is the job's own.
         owns_state = job is not None and job.has_passed("no checkpoint")
         if job is not None:

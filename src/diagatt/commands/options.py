@@ -186,13 +186,15 @@ def of_model(heads: str, family: str, solver: str, missing: str) -> dict[str, An
 def _heads(heads: str) -> int | str:
     if heads == "auto":
         return heads
-    if not heads.isdigit() or int(heads) < 1:
+    if not (heads.isascii() and heads.isdigit()) or int(heads) < 1:
         raise ValueError(f"--heads must be a positive whole number or auto, got {heads!r}.")
     return int(heads)
 
 
 def with_cache(model: Any, folder: Path | None) -> Any:
-    """Let a model of texts keep their rows in a folder; other models have nothing to keep."""
+    """Let a model of texts show progress, and keep rows in a folder; others have none to keep."""
+    if hasattr(model, "text_rows_"):
+        model.text_rows_.set_params(verbose=True)
     if folder is not None:
         if not hasattr(model, "text_rows_"):
             raise ValueError(f"--cache {folder} is for models of texts, and this is none.")
@@ -238,12 +240,17 @@ def without(columns: Columns, drop: str, asked: dict[str, Any] | None = None) ->
     `asked` are options of kinds that are given again: new samples may lie elsewhere.
     """
     again = {name: value for name, value in (asked or {}).items() if value is not None}
-    drops = tuple(dict.fromkeys((*columns.drop, *_listed(drop))))
-    return replace(columns, drop=drops, asked={**columns.asked, **again})
+    more = _listed(drop)
+    given = {name: (value,) for name, value in again.items()} | ({"drop": more} if more else {})
+    drops = tuple(dict.fromkeys((*columns.drop, *more)))
+    return replace(columns, drop=drops, asked={**columns.asked, **again}, again=given)
 
 
 def _listed(words: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in words.split(",") if name.strip())
+    names = tuple(name.strip() for name in words.split(",") if name.strip())
+    if words and not names:
+        raise ValueError(f"a list of columns holds no name: {words!r}.")
+    return names
 
 
 def settings(asked: dict[str, Any], kind: Kind) -> dict[str, Any]:

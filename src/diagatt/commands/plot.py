@@ -59,8 +59,7 @@ def plot(
     reads = {"MODEL": model} | ({} if data is None else {"DATA": data})
     with outputs.writing(path, reads, overwrite=overwrite):
         chosen = FIGURES[figure]
-        if data is None and chosen.needs != "model":
-            raise ValueError(f"the figure {figure} shows samples: name their file after the model.")
+        _check_samples(figure, data, {"--of": of, "--drop": drop, "--cache": cache})
         import matplotlib as mpl
 
         mpl.use("Agg")
@@ -71,6 +70,21 @@ def plot(
         content = figure_bytes(ax.figure, path.suffix[1:], dpi=DPI)
         write_atomically(path, content)
     typer.echo(f"wrote {path}")
+
+
+def _check_samples(figure: str, data: Path | None, given: dict[str, Any]) -> None:
+    """Refuse a figure without the samples that it shows, and samples that it does not show."""
+    chosen = FIGURES[figure]
+    if data is None and chosen.needs != "model":
+        raise ValueError(f"the figure {figure} shows samples: name their file after the model.")
+    if chosen.needs == "model":
+        for option, value in given.items():
+            if value:
+                raise ValueError(f"{option} {value} is for figures of samples, not {figure}.")
+        if data is not None:
+            raise ValueError(f"the figure {figure} shows the model alone: leave {data} out.")
+    if given["--of"] is not None and chosen.draw not in ONE_SAMPLE:
+        raise ValueError(f"--of {given['--of']} is for figures of one sample, not {figure}.")
 
 
 @dataclass
@@ -90,7 +104,8 @@ class _Subject:
         from diagatt.kinds.answers import answer
 
         assert self.inputs is not None
-        return answer(self.model, self.inputs.X, self.inputs.named_covariates)
+        inputs = self.inputs
+        return answer(self.model, inputs.X, inputs.named_covariates, inputs.known)
 
     @cached_property
     def index(self) -> int:
@@ -264,6 +279,10 @@ def _observed_predicted(subject: _Subject) -> Any:
     if subject.answers.probability is not None or subject.inputs is None:
         raise ValueError("the model predicts classes: draw roc, calibration or confusion.")
     return plots.observed_predicted(subject.inputs.y, subject.answers.prediction)
+
+
+# Figures of one sample.
+ONE_SAMPLE = (_attention, _top_rows, _words, _patches)
 
 
 @dataclass(frozen=True)

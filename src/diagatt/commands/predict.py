@@ -60,7 +60,9 @@ def predict(
             with about(inputs.ids):
                 columns_written = _columns(answers, inputs.kind, inputs.ids)
             _write(output, columns_written)
-    typer.echo(f"wrote {output}: {len(inputs)} samples")
+    unit = columns.known.get("exposure") if "exposure" not in inputs.known else None
+    more = f", predicted per unit of {unit}, which {data} does not hold" if unit else ""
+    typer.echo(f"wrote {output}: {len(inputs)} samples{more}")
 
 
 def _check_ending(output: Path, parts: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from diagatt.kinds import KINDS
+from diagatt.tables import percent
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,8 +63,8 @@ def _missing(X: Any) -> str:
         return ""
     missing = np.isnan(X.values)
     count, rows = int(missing.sum()), int(missing.any(axis=1).sum())
-    share = 100 * count / missing.size
-    return f"{count:,} entries ({share:.1f} %) in {rows:,} rows" if count else ""
+    share = percent(count / missing.size)
+    return f"{count:,} entries ({share}) in {rows:,} rows" if count else ""
 
 
 def show(console: Any, title: str, said: dict[str, str]) -> None:

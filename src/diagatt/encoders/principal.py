@@ -42,8 +42,8 @@ class Principal(TransformerMixin, BaseEstimator):
 
     Examples
     --------
-    >>> from scipy.sparse import random_array
-    >>> X = random_array((500, 2000), density=0.01, rng=0, format="csr")
+    >>> from scipy.sparse import random
+    >>> X = random(500, 2000, density=0.01, random_state=0, format="csr")
     >>> Principal(5).fit_transform(X).shape
     (500, 5)
     """

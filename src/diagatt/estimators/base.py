@@ -167,6 +167,12 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
                     f"{name} holds numbers that are too large for {values.dtype}: scale them, or "
                     "pass float64 rows."
                 )
+            counts = torch.as_tensor(np.isfinite(own) & (own != 0))
+            if bool(counts.any()) and not bool(given.cpu()[counts].any()):
+                raise InputError(
+                    f"{name} holds numbers that are too small for {values.dtype}: scale them, or "
+                    "pass float64 rows."
+                )
         missing = getattr(rows, "missing", None)  # of `CompletedRows`
         missing = None if missing is None else torch.as_tensor(missing, device=values.device)
         beside = {"log_prior": prior, "missing": missing}

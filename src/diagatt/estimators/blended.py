@@ -243,9 +243,13 @@ class BlendedRegressor(Scored, RegressorMixin, _Blended):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         # Members are checked when they are fitted: here they may still be anything.
+        members = self.members if isinstance(self.members, Sequence) else ()
         tags.target_tags.multi_output = all(
-            hasattr(member, "__sklearn_tags__") and get_tags(member).target_tags.multi_output
-            for _, member, _ in self.members
+            isinstance(given, Sequence)
+            and len(given) == 3
+            and hasattr(given[1], "__sklearn_tags__")
+            and get_tags(given[1]).target_tags.multi_output
+            for given in members
         )
         return tags
 

@@ -98,6 +98,10 @@ class Kind:
     payload: ClassVar[str | None] = None
     # What the responses are called if no column is.
     target: ClassVar[str] = "y"
+    # Options about columns that a path of this kind takes; for the others it would be a table.
+    takes: ClassVar[tuple[str, ...]] = ()
+    # Whether the memory that rows take can be limited.
+    bounded: ClassVar[bool] = False
     # Whether samples lie on disk in parts, which several processes may share.
     in_passes: ClassVar[bool] = False
 
@@ -149,8 +153,10 @@ class Kind:
         """Hold out a random share of the samples; samples of one group stay together."""
         order = np.random.default_rng(seed).permutation(len(inputs))
         count = round(share * len(inputs))
-        if not count:
+        if not share:
             return inputs, None
+        if not count:
+            raise ValueError(f"--split {share:g} of {len(inputs)} samples holds out none.")
         if inputs.groups is not None:
             order, count = _by_group(inputs.groups, order, count)
         return inputs.take(np.sort(order[count:])), inputs.take(np.sort(order[:count]))

@@ -33,23 +33,39 @@ class Columns:
     of_a_model: bool = field(default=False, compare=False)
     # Whether features may have empty cells, which are missing entries.
     takes_empty: bool = field(default=False, compare=False)
+    # Options that are given again beside a model, with what they name.
+    again: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         roles: dict[str, str] = {}
-        named: dict[str, Any] = {option: (name,) for option, name in self.asked.items()}
-        named |= {name: getattr(self, name) for name in LISTS}
-        named |= {name: (getattr(self, name),) for name in ("id", "groups", "row_weight")}
-        named["target"] = self.targets
-        named |= {role: (column,) for role, column in self.known.items()}
-        for role, columns in named.items():
+        for role, columns in self.roles.items():
             for column in columns:
-                if column is not None and column in roles and len(self.asked) < 2:
+                if column in roles and len(self.asked) < 2:
                     twice = "twice" if roles[column] == role else f"and as --{roles[column]}"
                     raise ValueError(
                         f"column {column!r} is given as --{role.replace('_', '-')} "
                         f"{twice.replace('_', '-')}: a column has one meaning."
                     )
                 roles[column] = role
+
+    @property
+    def roles(self) -> dict[str, tuple[str, ...]]:
+        """Options that have columns, with these; the words of categories have another role, too."""
+        named: dict[str, Any] = {option: (name,) for option, name in self.asked.items()}
+        named |= {name: getattr(self, name) for name in LISTS}
+        single = {name: getattr(self, name) for name in ("id", "groups", "row_weight")}
+        named |= {name: () if column is None else (column,) for name, column in single.items()}
+        named["target"] = self.targets
+        named |= {role: (column,) for role, column in self.known.items()}
+        return {role: columns for role, columns in named.items() if columns}
+
+    @property
+    def given(self) -> Mapping[str, tuple[str, ...]]:
+        """Options that the command was given, with what they name: none of them may be ignored."""
+        if self.of_a_model:
+            return self.again
+        words = {"categories": tuple(self.categories)} if self.categories else {}
+        return {**self.roles, **words}
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -64,7 +80,7 @@ class Columns:
     def to_json(self) -> dict[str, Any]:
         """Return a flat dictionary that JSON can hold."""
         flat = asdict(self).items()
-        passing = ("asked", "of_a_model", "takes_empty")
+        passing = ("asked", "of_a_model", "takes_empty", "again")
         others = {name: value for name, value in flat if name not in passing}
         return {**self.asked, **others}
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from diagatt.kinds import KINDS, Columns, Inputs
+from diagatt.kinds import KINDS, Columns, Inputs, Kind
 
 if TYPE_CHECKING:
     from diagatt.kinds.tables import Table
@@ -15,14 +15,18 @@ if TYPE_CHECKING:
 __all__ = ["load_model", "read_inputs", "save_model"]
 
 
+MEMORY = 1024  # MiB
+
+
 def read_inputs(
-    path: Path, columns: Columns, *, need_target: bool = False, memory: float = 1024
+    path: Path, columns: Columns, *, need_target: bool = False, memory: float = MEMORY
 ) -> Inputs:
     """Read the samples of a file; `memory` are MiB that the rows of a store may take."""
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist.")
     for kind in KINDS.values():
         if kind.reads(path, columns):
+            _refuse_what_does_nothing(path, columns, kind, memory)
             found = kind.open(path, columns, memory)
             if need_target and found.y is None:
                 name = columns.target or "y"
@@ -30,6 +34,7 @@ def read_inputs(
             return found
     from diagatt.kinds.tables import Table
 
+    _refuse_memory(path, memory)
     table = Table.read(path, text=columns.as_text)
     for name in columns.known.values() if need_target else ():
         table.column(name)
@@ -50,11 +55,37 @@ def read_inputs(
     owners = {option.name: kind for kind in KINDS.values() for option in kind.columns}
     ids = (columns.id, None if columns.of_a_model else columns.groups)
     own = [name for name in ids if name is not None]
+    own += columns.given.get("drop", ())
     for name in (*columns.asked.values(), *own, *columns.covariates, *columns.features):
         table.column(name)
     if len(table) == 0:
         raise ValueError(f"{path} has no lines.")
     return owners[next(iter(columns.asked))].read(table, columns)
+
+
+def _refuse_what_does_nothing(path: Path, columns: Columns, kind: Kind, memory: float) -> None:
+    """Refuse options of tables beside a path that is none, and a limit that would not hold."""
+    for option, named in columns.given.items():
+        if option not in kind.takes:
+            said = f"--{option.replace('_', '-')} {','.join(named)}"
+            raise ValueError(
+                f"{said} is for tables, and {path} is none: leave it out, or give a table."
+            )
+    if columns.of_a_model and "offset" in columns.known:
+        raise ValueError(
+            f"the model knows an offset, {columns.known['offset']}, which {path} does not hold: "
+            "give a table."
+        )
+    if not kind.bounded:
+        _refuse_memory(path, memory)
+
+
+def _refuse_memory(path: Path, memory: float) -> None:
+    if memory != MEMORY:
+        raise ValueError(
+            f"--memory {memory:g} is for stores, .h5ad files and slides: {path} is read as a "
+            "whole; write a store with `diagatt store write`."
+        )
 
 
 def _guess(table: Table) -> dict[str, str]:
@@ -73,7 +104,16 @@ def save_model(model: Any, path: Path, columns: Columns) -> None:
     from diagatt import modelfile
 
     tensors, document = model.to_document()
-    modelfile.write(path, tensors, {**document, "columns": columns.to_json()})
+    modelfile.write(path, tensors, {**_quiet(document), "columns": columns.to_json()})
+
+
+def _quiet(document: Any) -> Any:
+    """Return a document whose model shows no progress: commands do, Python may not want it."""
+    if isinstance(document, list):
+        return [_quiet(entry) for entry in document]
+    if not isinstance(document, dict):
+        return document
+    return {k: False if (k, v) == ("verbose", True) else _quiet(v) for k, v in document.items()}
 
 
 def load_model(path: Path) -> tuple[Any, Columns]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +26,8 @@ class Rows(Kind):
         Option("sample", "Column of sample ids in a table with one line per row."),
     )
 
+    takes = ("target", "groups")
+
     def opens(self, path: Path) -> bool:
         """Return whether the path is an NPZ file."""
         return path.suffix == ".npz"
@@ -36,8 +40,7 @@ class Rows(Kind):
         """
         from diagatt.ragged import RaggedRows
 
-        with np.load(path, allow_pickle=False) as arrays:
-            found = {name: arrays[name] for name in arrays.files}
+        found = _arrays(path)
         if "X" in found:
             X = RaggedRows.coerce(found["X"])
         elif {"values", "offsets"} <= set(found):
@@ -51,6 +54,8 @@ class Rows(Kind):
         ids = [str(i) for i in found.get("ids", range(len(X)))]
         y, Z = found.get(columns.target or "y"), found.get("covariates")
         groups = found.get(columns.groups or "groups")
+        if columns.groups is not None and groups is None and not columns.of_a_model:
+            raise ValueError(f"{path} has no array {columns.groups!r} for --groups.")
         return Inputs(self, X, y, Z, ids, columns, groups)
 
     def guess(self, table: Table) -> dict[str, str]:
@@ -99,6 +104,25 @@ class Rows(Kind):
         groups = None if groups is None else per_sample(groups, str(columns.groups))
         more = (groups, names, offsets(table, columns, per_sample))
         return Inputs(self, X, y, Z, [str(i) for i in ids], columns, *more)
+
+
+def _arrays(path: Path) -> dict[str, Any]:
+    """Return the arrays of an NPZ file; it may hold no objects, which could run code."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except (
+        ValueError,
+        EOFError,
+        TypeError,
+        AttributeError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
+        raise ValueError(
+            f"{path} cannot be read: it is no NPZ file, is damaged, or holds objects instead of "
+            "numbers; write it with numpy.savez."
+        ) from error
 
 
 def _with_features(table: Table, columns: Columns) -> Columns:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from diagatt.kinds.base import KINDS, Columns, Inputs, Kind
-from diagatt.kinds.columns import OFFSETS, TIMES
+from diagatt.kinds.columns import KNOWN, OFFSETS, TIMES
 
 if TYPE_CHECKING:
     from diagatt.stores import RowStore
@@ -19,6 +19,8 @@ class Store(Kind):
 
     name = "store"
     in_passes = True
+    bounded = True
+    takes = ("target", "groups", *KNOWN)  # to say what else can be done
 
     def opens(self, path: Path) -> bool:
         """Return whether the path is a folder, but not one of images."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from diagatt.plots.canvas import REST, TRUTH, as_weights, axes_or_new, colour, tidy
+from diagatt.tables import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -127,7 +128,7 @@ def scores(
     ax.hist(off, edges, density=True, color=REST, alpha=0.8, label=f"rest ({len(off):,})")
     ax.hist(on, edges, density=True, color=colour(head), alpha=0.7, label=f"active ({len(on):,})")
     if pairs:
-        share = f"{100 * wins / pairs:.1f} %"
+        share = percent(wins / pairs)
         ax.set_title(f"active rows score higher in {share} of pairs", fontsize=10)
     return tidy(ax, legend=True, xlabel="score", ylabel="density")
 

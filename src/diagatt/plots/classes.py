@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.metrics import confusion_matrix, roc_auc_score, roc_curve
 
 from diagatt.plots.canvas import axes_or_new, colour, tidy
+from diagatt.tables import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,7 +82,7 @@ def confusion(y: Any, predicted: Any, *, classes: Any = None, ax: Axes | None = 
     ax.imshow(share, vmin=0, vmax=1, cmap="Blues")
     for (i, j), count in np.ndenumerate(counts):
         ink = "white" if share[i, j] > 0.6 else "black"
-        text = f"{count}\n{100 * share[i, j]:.0f} %"
+        text = f"{count}\n{percent(share[i, j], 0)}"
         ax.text(j, i, text, ha="center", va="center", color=ink, fontsize=9)
     names = [_short(str(c)) for c in known]
     long = len(known) > 4 or max(map(len, names)) > 5
@@ -92,7 +93,7 @@ def confusion(y: Any, predicted: Any, *, classes: Any = None, ax: Axes | None = 
     ax.spines[:].set_visible(False)
     ax.set(xlabel="predicted", ylabel="observed")
     accuracy = counts.trace() / max(counts.sum(), 1)
-    ax.set_title(f"{100 * accuracy:.1f} % right", fontsize=10)
+    ax.set_title(f"{percent(accuracy)} right", fontsize=10)
     return ax
 
 

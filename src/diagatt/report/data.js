@@ -97,7 +97,8 @@ const CONFIDENCE = numbers("confidence", 0, N);
 function percent(share) {
   const value = 100 * share;
   if (value > 0 && value < 0.05) return "< 0.1 %";
-  return (value >= 99.95 || value === 0 ? value.toFixed(0) : value.toFixed(1)) + " %";
+  if (value < 100 && value >= 99.95) return "> 99.9 %";
+  return (value >= 100 || value === 0 ? value.toFixed(0) : value.toFixed(1)) + " %";
 }
 
 function number(value) {

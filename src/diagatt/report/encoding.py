@@ -22,7 +22,7 @@ ROW_BYTES = 4_000_000
 
 # Longest sides in pixels, tried in turn until all pictures fit the page.
 SIDES = (512, 256, 128, 64, 32)
-_LARGEST_HALF = 65504.0
+_LARGEST_HALF, _LEAST_HALF = 65504.0, 2.0**-24
 # Characters that could end the script element, start a comment in it or end a line of JavaScript,
 # and lone surrogates, which UTF-8 cannot encode.
 _UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
@@ -54,7 +54,7 @@ def contents(samples: Samples) -> dict[str, Any]:
         "rows": integers(np.diff(samples.offsets)),
         "kept": integers(np.diff(cuts)),
         "index": integers(within) if trimmed else None,
-        "weights": halves(samples.weights[kept].ravel()),
+        "weights": shares(samples.weights[kept].ravel()),
         "scores": None if samples.scores is None else halves(samples.scores[kept].ravel()),
         "rowIds": None if samples.row_ids is None else samples.row_ids[kept].tolist(),
         "located": integers(samples.located.ravel()),
@@ -71,9 +71,9 @@ def _answers(samples: Samples) -> dict[str, Any]:
         "labels": samples.labels,
         "prediction": _rounded(samples.prediction),
         "truth": _rounded(samples.y),
-        "probability": None if chances is None else halves(chances.ravel()),
+        "probability": None if chances is None else shares(chances.ravel()),
         "classes": None if chances is None else chances.shape[1],
-        "confidence": halves(samples.confidence),
+        "confidence": shares(samples.confidence),
         "error": _rounded(samples.error),
         "right": integers(right),  # 0 unknown, 1 right, 2 wrong
         "ambiguous": integers(samples.ambiguous),
@@ -122,6 +122,12 @@ def halves(array: np.ndarray) -> dict[str, str]:
     """Encode numbers in half precision (eleven binary digits, up to ±65504)."""
     clipped = np.clip(array, -_LARGEST_HALF, _LARGEST_HALF)
     return _packed(clipped, "f2")
+
+
+def shares(array: np.ndarray) -> dict[str, str]:
+    """Encode shares in half precision; what is not 0 or 1 does not become so by rounding."""
+    kept = np.clip(array, _LEAST_HALF, 1 - 2.0**-11)
+    return halves(np.where((array > 0) & (array < 1), kept, array))
 
 
 def integers(array: np.ndarray) -> dict[str, str]:

@@ -24,6 +24,7 @@ from diagatt.ragged import RaggedRows
 from diagatt.report.encoding import contents, safe_json
 from diagatt.report.samples import NEAR, Samples, collect
 from diagatt.report.top import DRAWINGS, standing_out
+from diagatt.tables import percent
 
 _SCRIPTS = ("data.js", "tooltip.js", "drawing.js", "sample.js", "list.js", "top.js", "page.js")
 
@@ -75,7 +76,8 @@ def render_page(
     title : str, optional
     feature_names : d names, optional
     **shown
-        Texts and spans, images and boxes, ids, true_rows and covariates, as in `collect`.
+        Texts and spans, images and boxes, ids, true_rows, covariates, exposure and offset, as in
+        `collect`.
 
     Returns
     -------
@@ -169,8 +171,8 @@ def metrics(model: Any, samples: Samples) -> list[tuple[str, str, str]]:
     told = [i for i, rows in enumerate(samples.true_rows or []) if rows]
     if samples.true_rows is not None and told:
         rate = crlr([samples.true_rows[i] for i in told], samples.located[told])
-        found += [("Rows found", _percent(rate), "CRLR: share of the true rows that were located")]
-    sure = _percent(1 - samples.ambiguous.mean())
+        found += [("Rows found", percent(rate), "CRLR: share of the true rows that were located")]
+    sure = percent(1 - samples.ambiguous.mean())
     meaning = "samples in which every head puts at least half of its attention on one row"
     return [*found, ("Unambiguous", sure, meaning)]
 
@@ -179,7 +181,7 @@ def _class_metrics(samples: Samples) -> list[tuple[str, str, str]]:
     assert samples.y is not None
     assert samples.probability is not None
     right = float(np.mean(samples.y == samples.prediction))
-    found = [("Accuracy", _percent(right), "share of samples whose predicted class is right")]
+    found = [("Accuracy", percent(right), "share of samples whose predicted class is right")]
     if samples.y.max() < samples.probability.shape[1]:  # a class never seen has no probability
         scores = class_scores(samples.y, samples.probability)
         if "auc" in scores:
@@ -195,7 +197,7 @@ def _time_metrics(samples: Samples) -> list[tuple[str, str, str]]:
     event, ends = np.isfinite(samples.times[:, 2]), samples.times[:, 1]
     found = concordance(event, ends, samples.prediction)
     meaning = "chance that of two samples the one with the earlier event has the larger risk"
-    share = ("With the event", _percent(event.mean()), "share of samples whose event was seen")
+    share = ("With the event", percent(event.mean()), "share of samples whose event was seen")
     return ([] if np.isnan(found) else [("Concordance", f"{found:.3f}", meaning)]) + [share]
 
 
@@ -211,7 +213,7 @@ def _number_metrics(model: Any, samples: Samples) -> list[tuple[str, str, str]]:
     if "log_score" in scores and not get_family(family).is_quadratic:  # the RMSE says all
         meaning = f"mean log-likelihood of the responses, {family}"
         found += [("Log score", _signed(scores["log_score"]), meaning)]
-    near = _percent(samples.right.mean())
+    near = percent(samples.right.mean())
     return [*found, ("Near", near, f"samples predicted within {NEAR:g} RMSE of the response")]
 
 
@@ -236,10 +238,6 @@ def verdict(model: Any) -> tuple[str, str] | None:
 
 def _signed(number: float) -> str:
     return f"{number:.3f}".replace("-", "−")
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
 
 
 def _count(n: int, name: str) -> str:

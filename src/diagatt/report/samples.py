@@ -115,6 +115,8 @@ def collect(
     ids: Sequence[Any] | None = None,
     true_rows: Any = None,
     covariates: Any = None,
+    exposure: Any = None,
+    offset: Any = None,
 ) -> Samples:
     """Read attention, scores and predictions of the samples from a fitted model.
 
@@ -134,6 +136,8 @@ def collect(
         Rows known to matter: they are marked, and the localization rate is shown.
     covariates : array of shape (n, q), optional
         Needed if the model was fitted with covariates.
+    exposure, offset : array of shape (n,), optional
+        As in `predict`, for responses that have one.
 
     Examples
     --------
@@ -145,7 +149,9 @@ def collect(
     ((1200, 1), 'rows')
     """
     rows = RaggedRows.coerce(X)
-    answers = answer(model, rows, covariates)
+    known = {"exposure": exposure, "offset": offset}
+    known = {name: given for name, given in known.items() if given is not None}
+    answers = answer(model, rows, covariates, known)
     if answers.weights is None:
         raise TypeError(
             f"{type(model).__name__} gives its rows no attention weights, so there is nothing to "

@@ -325,7 +325,7 @@ def _batches(
 
 def _generator(*seeds: int) -> torch.Generator:
     state = np.random.SeedSequence(seeds).generate_state(1, np.uint64)
-    return torch.Generator().manual_seed(int(state[0] >> 1))
+    return torch.Generator().manual_seed(int(state[0]) >> 1)
 
 
 def _merged(own: Samples, mine: Tensor, group: Group) -> Samples:

@@ -16,6 +16,8 @@ class Cells(Kind):
         Option("layer", "Layer of an .h5ad file whose features rows have; default: X."),
         Option("obsm", "Entry of obsm of an .h5ad file whose features rows have, as X_scVI."),
     )
+    takes = ("sample", "target", "covariates", "groups", "features", "layer", "obsm")
+    bounded = True
 
     def opens(self, path: Path) -> bool:
         """Return whether the path is an AnnData file."""
@@ -39,6 +41,13 @@ class Cells(Kind):
                 table, sample, target=target, covariates=columns.covariates, groups=groups
             )
             if table.nbytes > memory * 2**20 * IN_MEMORY:
+                given = [option for option in ("features", "groups") if option in columns.given]
+                if given:
+                    least = table.nbytes / IN_MEMORY / 2**20
+                    raise ValueError(
+                        f"--{given[0]} needs samples in memory: give --memory {least:,.0f} (MiB) "
+                        "or more."
+                    )
                 store = temporary_store(samples, memory)
                 return Inputs(KINDS["store"], store, samples.y, None, samples.ids, columns)
             X = samples.rows()

@@ -35,6 +35,8 @@ class Slides(Kind):
             value="FILE",
         ),
     )
+    takes = ("target", "covariates", "groups", *(option.name for option in reading))
+    bounded = True
 
     def reads(self, path: Path, columns: Columns) -> bool:
         """Return whether a folder of slides was named."""

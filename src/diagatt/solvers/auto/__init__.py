@@ -132,6 +132,11 @@ class Auto(Solver):
             raise DivergedError(OVERFLOW)
         groups = None if part.groups is None else part.groups.cpu().numpy()
         folds = content_folds(part, self.folds, seed, groups)
+        if int(folds.max()) == 0 and groups is not None and part.n_samples > 1:
+            raise ValueError(
+                "groups: all samples are of one group, which cannot be held out while others are "
+                "fitted to; leave groups out, or set solver='likelihood'."
+            )
         if int(folds.max()) == 0:  # copies of one sample: nothing can be held out
             return replace(Uniform().fit(problem, model, seed=seed), finds_rows=False)
         with progress_bar("Contest", None, verbose) as advance:
