@@ -312,7 +312,8 @@ def rules(held: Comparison) -> str:
             "dispersion that the other half of the test samples shows.",
             "- One thread per fit, in a process of its own; a fit that uses up "
             f"{Limits().seconds:g} CPU seconds (or what --limit says) is recorded as “time”, "
-            "whatever it would have scored. A method that fails on the first split of a set is not tried on the others.",
+            "whatever it would have scored. A method that fails on the first split of a set is not "
+            "tried on the others.",
             f"- By the seconds that are stored, all planned fits of {n_cells} pairs of a set and a "
             f"method that were run take {hours:.1f} hours of CPU time, on two cores half of it. No "
             "set and no method is left out for its cost.",
