@@ -314,14 +314,21 @@ def rules(held: Comparison) -> str:
             f"{Limits().seconds:g} CPU seconds (or what --limit says) is recorded as “time”, "
             "whatever it would have scored. A method that fails on the first split of a set is not "
             "tried on the others.",
-            f"- By the seconds that are stored, all planned fits of {n_cells} pairs of a set and a "
-            f"method that were run take {hours:.1f} hours of CPU time, on two cores half of it. No "
-            "set and no method is left out for its cost.",
+            f"- By the seconds that are stored, all splits of the {n_cells} pairs of a set and a "
+            f"method that have results take {hours:.1f} hours of CPU time, on two cores half of "
+            "it. To keep it so, nothing is left out but by size: " + _left_out_by_size() + ".",
             f"- Run {min(held.dates)} to {max(held.dates)} on: {versions}.",
             "- Repeat one set: `diagatt bench run --sets musk1`; add your own bags and method: "
             "`diagatt bench run --sets mine.npz --rivals my_model.py`.",
         ]
     )
+
+
+def _left_out_by_size() -> str:
+    limits = [
+        f"{m.name} has sets of at most {m.most_rows} rows" for m in METHODS.values() if m.most_rows
+    ]
+    return ", ".join(limits) or "no method has a limit"
 
 
 def _for_all_tasks(held: Comparison) -> list[str]:

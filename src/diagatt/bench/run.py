@@ -58,7 +58,7 @@ class Plan:
             bags = load_set(place.chosen)
             sizes[place] = len(bags) * bags.X.n_rows * bags.X.n_features
             for method in self.methods:
-                if reason := get_method(method).reason_to_skip(bags.task):
+                if reason := get_method(method).reason_to_skip(bags.task, bags.X.n_rows):
                     self.skipped[place.name, method] = reason
             self.sets.append(place)
         self.sets.sort(key=sizes.__getitem__)
