@@ -14,6 +14,7 @@ __all__ = ["assumptions", "leaks"]
 
 LEAK = 0.05
 LEAST_FOR_LEAKS = 200  # samples; smaller sets say too little
+PERMUTATIONS = 60  # at most, per set
 FOLLOWS = 0.9  # AUC from which a method is said to follow the assumption
 
 
@@ -53,8 +54,9 @@ def leaks(plan: Plan, store: ResultStore) -> str:
     """Return AUCs after training on permuted labels, with their standard errors."""
     places = [p for p in plan.sets if load_set(p.chosen).classifies and not p.shuffled]
     chosen = [p.chosen for p in places if len(load_set(p.chosen)) >= LEAST_FOR_LEAKS]
-    held = Comparison.of(Plan(chosen, plan.methods, shuffled=True), store)
-    lines, far, n = [], [], 0
+    permuted = Plan(chosen, plan.methods, shuffled=True, splits=PERMUTATIONS)
+    held = Comparison.of(permuted, store)
+    lines, far, n, clear = [], [], 0, 0
     for name in held.sets:
         cells = []
         for method in held.methods:
@@ -63,8 +65,9 @@ def leaks(plan: Plan, store: ResultStore) -> str:
                 cells.append("")
                 continue
             error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-            cells.append(f"{np.mean(values):.2f} ± {error:.2f}")
+            cells.append(f"{np.mean(values):.2f} ± {error:.2f} ({len(values)})")
             n += 1
+            clear += int(np.mean(values) - 0.5 > max(LEAK, 2 * error))
             if abs(np.mean(values) - 0.5) > LEAK:
                 far.append(f"{method} on {name.partition('~')[0]} ({cells[-1]})")
         lines.append([name, *cells])
@@ -74,9 +77,10 @@ def leaks(plan: Plan, store: ResultStore) -> str:
         [
             "## Leak test: AUC after training on permuted labels",
             "",
-            "Labels are permuted within every training part, anew for each split. Whoever has seen "
-            f"no test label is at 0.5, up to the standard error. {n - len(far)} of {n} cells are "
-            f"within {LEAK}{'; not: ' if far else ''}{', '.join(far)}.",
+            "Labels are permuted within training parts, anew for each fit; in brackets how many "
+            "fits. Whoever has seen no test label is at 0.5, up to the standard error. "
+            f"{n - len(far)} of {n} cells are within {LEAK}{'; not: ' if far else ''}"
+            f"{', '.join(far)}. {clear} are above it by more than two standard errors.",
             "",
             markdown_table(["set", *held.methods], lines),
         ]
