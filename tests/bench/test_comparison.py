@@ -61,6 +61,8 @@ def test_failures_have_the_last_rank_and_missing_sets_do_not_count(tmp_path):
     assert (ranks, n) == ({"constant": 2.0, "first": 1.0, "broken": 3.0}, 1)
     assert tried_on_most(held, held.sets, names) == names  # a failure is a trial
     assert tried_on_most(held, ["simulated-n100"], names) == ["first"]
+    plan.skipped["simulated-n50", "first"] = "too large"
+    assert tried_on_most(held, held.sets, names) == ["constant", "broken"]
     hours, pairs = held.hours()  # two methods with 1 s per fit on a set of 15 splits, one without
     assert (hours, pairs) == (pytest.approx(30 / 3600), 3)
 

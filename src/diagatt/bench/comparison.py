@@ -140,12 +140,15 @@ class Comparison:
 
 
 def tried_on_most(held: Comparison, sets: Sequence[str], methods: Sequence[str]) -> list[str]:
-    """Return the methods that were tried on at least half of the sets, with whatever outcome.
+    """Return the methods that were tried on at least half of the sets and leave none out.
 
-    Ranks need sets on which all have been tried; one that has only begun would leave too few.
+    Ranks need sets on which all have been tried; a method that has only begun would leave too few.
+    One that is not run on some of the sets, for their size or because it is not installed, must
+    not have the last rank there: it did not fail.
     """
     tried = {m: sum((s, m) in held.found or (s, m) in held.reasons for s in sets) for m in methods}
-    return [m for m in methods if 2 * tried[m] >= len(sets)]
+    left_out = {m for s, m in held.plan.skipped if s in sets}
+    return [m for m in methods if 2 * tried[m] >= len(sets) and m not in left_out]
 
 
 def mean_ranks(

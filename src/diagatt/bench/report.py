@@ -117,7 +117,8 @@ def one_minute(held: Comparison) -> str:
             "test results. The main score is AUC (binary), accuracy "
             "(several classes) or R² (regression). Rank 1 is best. Methods for two classes only "
             "are ranked on binary sets; ranks are over sets that all ranked methods have tried, "
-            "and a method that has tried fewer than half of the sets is not ranked yet. So far "
+            "and a method that has tried fewer than half of the sets, or leaves some out for their "
+            "size, is not ranked. So far "
             f"{fits / len(held.found):.1f} splits have been run per set and method.",
             "",
             markdown_table(head, lines),
