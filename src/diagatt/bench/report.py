@@ -136,16 +136,17 @@ def _sentences(held: Comparison, ranks: dict[str, float]) -> list[str]:
             f"First by main score over all tasks: **{best}** (mean rank {ranks[best]:.1f})."
         )
     if DEFAULT in held.methods:
-        behind = []
+        behind, n = [], 0
         for name in held.sets:
             values = held.shared(name, MAIN[held.task(name)], held.methods)
             if DEFAULT in values:
+                n += 1
                 winner = max(values, key=values.__getitem__)
                 if values[winner] - values[DEFAULT] > BEHIND:
                     behind.append(f"{name} ({values[DEFAULT]:.3f}; {winner} {values[winner]:.3f})")
         said.append(
             f"Our default, **{DEFAULT}**, is more than {BEHIND} behind the best method on "
-            f"{len(behind)} of {len(held.sets)} sets{': ' if behind else ''}{', '.join(behind)}."
+            f"{len(behind)} of {n} sets{': ' if behind else ''}{', '.join(behind)}."
         )
     else:
         said.append(f"Our default, {DEFAULT}, has no results of its present revision yet.")
