@@ -8,6 +8,7 @@ from diagatt.bench.comparison import (
     Comparison,
     critical_difference,
     mean_ranks,
+    tried_on_most,
 )
 from diagatt.bench.drawing import groups_not_separated
 from diagatt.studies.results import ResultStore
@@ -58,6 +59,12 @@ def test_failures_have_the_last_rank_and_missing_sets_do_not_count(tmp_path):
     held = Comparison.of(plan, store)
     ranks, n = mean_ranks(held, held.sets, names, "main")
     assert (ranks, n) == ({"constant": 2.0, "first": 1.0, "broken": 3.0}, 1)
+    assert tried_on_most(held, held.sets, names) == names  # a failure is a trial
+    assert tried_on_most(held, ["simulated-n100"], names) == ["first"]
+    plan.skipped["simulated-n50", "first"] = "too large"
+    assert tried_on_most(held, held.sets, names) == ["constant", "broken"]
+    hours, pairs = held.hours()  # two methods with 1 s per fit on a set of 15 splits, one without
+    assert (hours, pairs) == (pytest.approx(30 / 3600), 3)
 
 
 def test_a_failure_on_one_split_is_no_result_of_the_set(tmp_path):
@@ -99,6 +106,6 @@ def test_leaks_and_assumptions_have_their_tables(tmp_path):
     run_bench(Plan(ASSUMPTIONS.values(), names), store)
     run_bench(Plan([get_set("simulated_classes-n200")], names, shuffled=True, splits=2), store)
     text = write_report(plan, store, tmp_path / "bags.md")[0].read_text()
-    assert "| unit_presence | 0.50 |" in text
-    assert "| simulated_classes-n200~shuffled | 0.50 ± 0.00 |" in text
+    assert "| constant | 0.50 | 0.50 | 0.50 |" in text
+    assert "| simulated_classes-n200~shuffled | 0.50 ± 0.00 (2) |" in text
     assert "1 of 1 cells are within 0.05" in text

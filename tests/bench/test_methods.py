@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from diagatt.bench import METHODS, add_own_methods, get_method, load_methods
+from diagatt.bench import METHODS, Method, add_own_methods, get_method, load_methods
 from diagatt.datasets import load_bags
 from diagatt.solvers import SOLVERS
 
@@ -43,6 +43,14 @@ def test_a_class_of_a_file_is_a_method(tmp_path):
     assert method.make("binary", "auto", 0).predict([1, 2]) == [0.5, 0.5]
     with pytest.raises(FileNotFoundError, match="name a Python file"):
         load_methods(tmp_path / "absent.py")
+
+
+def test_a_method_may_leave_out_large_sets():
+    method = Method("slow", None, most_rows=100)
+    assert method.reason_to_skip("binary", 100) is None
+    assert method.reason_to_skip("binary", 101) == (
+        "run on sets of at most 100 rows only, for its cost"
+    )
 
 
 def test_unknown_methods_name_the_known_ones():

@@ -165,14 +165,17 @@ def test_shuffled_labels_are_those_of_the_training_part_in_another_order():
     chosen = get_set("wine-n100")
     bags = load_set(chosen)
     train, _ = split(chosen, 0)
-    plain, shuffled = (
-        OnBags(chosen, shuffled=s).run("spy", 0, 1.0)["details"]["prediction"]
-        for s in (False, True)
+    plain, shuffled, again = (
+        OnBags(chosen, shuffled=s).run("spy", number, 1.0)["details"]["prediction"]
+        for s, number in ((False, 0), (True, 0), (True, 15))  # 15 splits: the last is the first
     )
     y = bags.y[train]
     assert plain[0] == pytest.approx(np.dot(y, np.arange(len(y))) / 1e4, rel=1e-4)
     assert shuffled[0] != plain[0]
-    assert shuffled[1] == plain[1]  # the same labels
+    assert again[0] not in (plain[0], shuffled[0])
+    assert shuffled[1] == again[1] == plain[1]  # the same labels
+    assert len(Plan([chosen], ["spy"], shuffled=True, splits=20).tasks()) == 20
+    assert len(Plan([chosen], ["spy"], splits=20).tasks()) == 15
 
 
 def test_missing_data_are_a_reason_and_no_error(monkeypatch):

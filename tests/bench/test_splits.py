@@ -75,6 +75,6 @@ def test_fingerprints_follow_lengths_and_classes():
 
 def test_halves_of_an_assumption_are_training_and_test():
     train, test = split(get_set("unit_presence"), 0)
-    assert train.tolist() == list(range(200))
-    assert test.tolist() == list(range(200, 400))
+    assert train.tolist() == list(range(500))
+    assert test.tolist() == list(range(500, 1000))
     assert n_splits(get_set("unit_presence")) == 1

@@ -16,7 +16,7 @@ from diagatt.bench.splits import N_FOLDS, n_splits, split
 from diagatt.metrics import calibration_error
 from diagatt.studies.results import ResultStore
 
-__all__ = ["MAIN", "Comparison", "critical_difference", "mean_ranks"]
+__all__ = ["MAIN", "Comparison", "critical_difference", "mean_ranks", "tried_on_most"]
 
 #: The score by which a task is judged first.
 MAIN = {"binary": "auc", "multiclass": "accuracy", "regression": "r2"}
@@ -107,6 +107,18 @@ class Comparison:
             return {}
         return {m: float(np.mean([v[k] for k in sorted(common)])) for m, v in by_method.items()}
 
+    def hours(self) -> tuple[float, int]:
+        """Return CPU hours of all splits of what was run, and of how many (set, method) that is.
+
+        A fit's seconds are the mean over its splits; what failed is tried once and not counted.
+        """
+        planned = {place.name: n_splits(place.chosen) for place in self.plan.sets}
+        seconds = 0.0
+        for name, method in self.found:
+            for part in ("fit_seconds", "predict_seconds"):
+                seconds += planned[name] * (self.mean(name, method, part) or 0.0)
+        return seconds / 3600, len(self.found)
+
     def _calibration(self, name: str, method: str) -> dict[int, float]:
         """Return the calibration error of all folds of a repeat together, by repeat."""
         place = next(place for place in self.plan.sets if place.name == name)
@@ -125,6 +137,18 @@ class Comparison:
             p = np.column_stack([1 - p, p]) if p.ndim == 1 else p
             errors[repeat] = calibration_error(y, p)
         return errors
+
+
+def tried_on_most(held: Comparison, sets: Sequence[str], methods: Sequence[str]) -> list[str]:
+    """Return the methods that were tried on at least half of the sets and leave none out.
+
+    Ranks need sets on which all have been tried; a method that has only begun would leave too few.
+    One that is not run on some of the sets, for their size or because it is not installed, must
+    not have the last rank there: it did not fail.
+    """
+    tried = {m: sum((s, m) in held.found or (s, m) in held.reasons for s in sets) for m in methods}
+    left_out = {m for s, m in held.plan.skipped if s in sets}
+    return [m for m in methods if 2 * tried[m] >= len(sets) and m not in left_out]
 
 
 def mean_ranks(

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Annotation
+from matplotlib.transforms import Bbox
 
 from diagatt.bench.own import DEFAULT
 from diagatt.plots.canvas import COLOURS, tidy
@@ -41,7 +46,8 @@ def critical_difference_diagram(
     figure = Figure(figsize=(8, 1.4 + 0.24 * half + 0.1 * len(spans)), layout="constrained")
     ax = figure.subplots()
     last = len(ordered)
-    ax.set(xlim=(0.2 - 0.35 * last, last * 1.35 + 0.8), ylim=(-half - 0.8 - 0.3 * len(spans), 1.6))
+    base = -0.3 * len(spans) - 0.4  # of the first name
+    ax.set(xlim=(0.2 - 0.35 * last, last * 1.35 + 0.8), ylim=(base - half + 0.4, 2.0))
     ax.axis("off")
     ax.plot([1, last], [0, 0], color="black", lw=1)
     for place in range(1, last + 1):
@@ -54,7 +60,6 @@ def critical_difference_diagram(
     for k, (low, high) in enumerate(spans):
         level = -0.25 - 0.3 * k
         ax.plot([low - 0.05, high + 0.05], [level, level], color=COLOURS[0], lw=3)
-    base = -0.3 * len(spans) - 0.4
     for k, name in enumerate(ordered):
         left = k < half
         level = base - (k if left else last - 1 - k)
@@ -78,19 +83,54 @@ def speed_picture(
 ) -> Figure:
     """Draw mean ranks against the median CPU seconds of a fit."""
     figure = Figure(figsize=(7, 4.2), layout="constrained")
+    FigureCanvasAgg(figure)  # which can measure text
     ax = figure.subplots()
     for name in names:
         ours = name.startswith(DEFAULT)
         ax.plot(seconds[name], ranks[name], "o", color=COLOURS[1] if ours else COLOURS[0])
-        ax.annotate(
-            name,
-            (seconds[name], ranks[name]),
-            xytext=(5, 3),
-            textcoords="offset points",
-            fontsize=8,
-            weight="bold" if name == DEFAULT else "normal",
-        )
     ax.set_xscale("log")
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.margins(x=0.14, y=0.08)  # room for labels
     ax.invert_yaxis()
     tidy(ax, xlabel="CPU seconds of a fit, median over sets", ylabel="mean rank (up is better)")
+    figure.draw_without_rendering()
+    taken = [_around(*ax.transData.transform((seconds[name], ranks[name]))) for name in names]
+    for name in sorted(names, key=ranks.__getitem__):
+        taken.append(_label(ax, name, (seconds[name], ranks[name]), taken))
     return figure
+
+
+#: Where a label may stand: offset in points, horizontal and vertical alignment.
+_PLACES = (
+    ((5, 2), "left", "bottom"),
+    ((5, -2), "left", "top"),
+    ((-5, 2), "right", "bottom"),
+    ((-5, -2), "right", "top"),
+    ((0, 7), "center", "bottom"),
+    ((0, -7), "center", "top"),
+    ((5, 12), "left", "bottom"),
+    ((5, -12), "left", "top"),
+)
+
+
+def _label(ax: Axes, name: str, point: tuple[float, float], taken: Sequence[Bbox]) -> Bbox:
+    """Write a name beside its point where it covers least of what is there."""
+
+    def written(offset: tuple[float, float], ha: str, va: str) -> Annotation:
+        weight = "bold" if name == DEFAULT else "normal"
+        style: dict[str, Any] = {"fontsize": 8, "weight": weight, "ha": ha, "va": va}
+        return ax.annotate(name, point, xytext=offset, textcoords="offset points", **style)
+
+    def covered(place: tuple[Any, ...]) -> float:
+        text = written(*place)
+        box = text.get_window_extent()
+        text.remove()
+        shared = [Bbox.intersection(box, other) for other in taken]
+        outside = box.width * box.height if box.x1 > ax.bbox.x1 or box.x0 < ax.bbox.x0 else 0.0
+        return outside + sum(part.width * part.height for part in shared if part is not None)
+
+    return written(*min(_PLACES, key=covered)).get_window_extent()
+
+
+def _around(x: float, y: float, radius: float = 4.0) -> Bbox:
+    return Bbox.from_extents(x - radius, y - radius, x + radius, y + radius)

@@ -38,14 +38,18 @@ class Method:
     #: Plain values that results depend on; they and the revision are part of the key.
     settings: dict[str, Any] = field(default_factory=dict)
     revision: int = 1
+    #: Larger sets are left out: of a method whose cost grows with the square of rows, or worse.
+    most_rows: int | None = None
 
-    def reason_to_skip(self, task: str) -> str | None:
-        """Return why the method cannot be run on a task here, or None."""
+    def reason_to_skip(self, task: str, n_rows: int = 0) -> str | None:
+        """Return why the method cannot be run on a task with so many rows here, or None."""
         if task not in self.tasks:
             return f"not for {task} responses"
         for module in self.needs:
             if importlib.util.find_spec(module) is None:
                 return f"{module} is not installed"
+        if self.most_rows is not None and n_rows > self.most_rows:
+            return f"run on sets of at most {self.most_rows} rows only, for its cost"
         return None
 
     def make(self, task: str, family: str, seed: int) -> Any:
@@ -80,8 +84,8 @@ def load_methods(place: str | Path) -> list[str]:
     """Register the methods of a Python file, or of all files in a folder, and return their names.
 
     Every class of a file that has a `name`, `fit` and `predict` is a method. The class attributes
-    `tasks`, `needs`, `standardizes`, `settings` and `revision` are those of `Method`; the first
-    line of its docstring is the description.
+    `tasks`, `needs`, `standardizes`, `settings`, `revision` and `most_rows` are those of `Method`;
+    the first line of its docstring is the description.
     """
     path = Path(place)
     files = sorted(path.glob("*.py")) if path.is_dir() else [path]
@@ -98,7 +102,7 @@ def load_methods(place: str | Path) -> list[str]:
 
 
 def _from_class(face: Any) -> Method:
-    names = ("tasks", "needs", "standardizes", "settings", "revision")
+    names = ("tasks", "needs", "standardizes", "settings", "revision", "most_rows")
     stated = {name: getattr(face, name) for name in names if hasattr(face, name)}
     description = (inspect.getdoc(face) or "").partition("\n")[0]
     return Method(face.name, face, description, **stated)

@@ -9,18 +9,21 @@ from pathlib import Path
 
 import numpy as np
 
+from diagatt.bench.checks import assumptions, leaks
 from diagatt.bench.comparison import (
     COSTS,
     MAIN,
     Comparison,
     critical_difference,
     mean_ranks,
+    tried_on_most,
 )
+from diagatt.bench.confined import Limits
 from diagatt.bench.drawing import critical_difference_diagram, speed_picture
 from diagatt.bench.methods import METHODS
 from diagatt.bench.own import DEFAULT
 from diagatt.bench.run import Plan
-from diagatt.bench.sets import ASSUMPTIONS, load_set
+from diagatt.bench.sets import load_set
 from diagatt.bench.splits import N_FOLDS, n_splits
 from diagatt.files import write_atomically
 from diagatt.metrics.classes import FLOOR
@@ -47,8 +50,6 @@ TABLES = (
     ("predict_seconds", "CPU seconds of predicting the test part", 3),
     ("peak_mb", "Peak memory of a fit beyond what was loaded, MB", 0),
 )
-LEAK = 0.05
-LEAST_FOR_LEAKS = 200  # samples; smaller sets say too little
 BEHIND = 0.02  # of the main score: what the first page calls behind
 
 
@@ -80,13 +81,16 @@ def write_report(plan: Plan, store: ResultStore, output: Path) -> list[Path]:
 
 def one_minute(stored: Comparison) -> str:
     """Return what a user reads in a minute."""
-    everywhere, binary = _for_all_tasks(stored), stored.methods
+    everywhere = _for_all_tasks(stored)
+    binary = tried_on_most(stored, _binary(stored), stored.methods)
     lines = []
     ranks, n = mean_ranks(stored, stored.sets, everywhere, "main")
     logs, n_logs = mean_ranks(stored, stored.sets, everywhere, "log_score")
     on_binary, n_binary = mean_ranks(stored, _binary(stored), binary, "main")
     wins = _wins(stored)
-    for name in sorted(binary, key=lambda m: (ranks.get(m, np.inf), on_binary.get(m, np.inf))):
+    for name in sorted(
+        stored.methods, key=lambda m: (ranks.get(m, np.inf), on_binary.get(m, np.inf))
+    ):
         lines.append(
             [
                 f"**{name}**" if name == DEFAULT else name,
@@ -112,7 +116,10 @@ def one_minute(stored: Comparison) -> str:
             f"{len(stored.plan.tasks())} planned fits, all on the same splits; nothing was chosen "
             "by test results. The main score is AUC (binary), accuracy "
             "(several classes) or R² (regression). Rank 1 is best. Methods for two classes only "
-            "are ranked on binary sets.",
+            "are ranked on binary sets; ranks are over sets that all ranked methods have tried, "
+            "and a method that has tried fewer than half of the sets, or leaves some out for their "
+            "size, is not ranked. So far "
+            f"{fits / len(stored.found):.1f} splits have been run per set and method.",
             "",
             markdown_table(head, lines),
             "",
@@ -129,16 +136,17 @@ def _sentences(stored: Comparison, ranks: dict[str, float]) -> list[str]:
             f"First by main score over all tasks: **{best}** (mean rank {ranks[best]:.1f})."
         )
     if DEFAULT in stored.methods:
-        behind = []
+        behind, n = [], 0
         for name in stored.sets:
             values = stored.shared(name, MAIN[stored.task(name)], stored.methods)
             if DEFAULT in values:
+                n += 1
                 winner = max(values, key=values.__getitem__)
                 if values[winner] - values[DEFAULT] > BEHIND:
                     behind.append(f"{name} ({values[DEFAULT]:.3f}; {winner} {values[winner]:.3f})")
         said.append(
             f"Our default, **{DEFAULT}**, is more than {BEHIND} behind the best method on "
-            f"{len(behind)} of {len(stored.sets)} sets{': ' if behind else ''}{', '.join(behind)}."
+            f"{len(behind)} of {n} sets{': ' if behind else ''}{', '.join(behind)}."
         )
     else:
         said.append(f"Our default, {DEFAULT}, has no results of its present revision yet.")
@@ -152,7 +160,13 @@ def _pictures(stored: Comparison, output: Path) -> tuple[dict[Path, bytes], str]
     groups = (
         ("all", "all tasks", stored.sets, _for_all_tasks(stored), "main"),
         ("log", "log score, all tasks", stored.sets, _for_all_tasks(stored), "log_score"),
-        ("binary", "AUC, binary sets", _binary(stored), stored.methods, "main"),
+        (
+            "binary",
+            "AUC, binary sets",
+            _binary(stored),
+            tried_on_most(stored, _binary(stored), stored.methods),
+            "main",
+        ),
     )
     for key, title, sets, methods, score in groups:
         ranks, n = mean_ranks(stored, sets, methods, score)
@@ -196,6 +210,9 @@ def differences(stored: Comparison) -> str:
                 cells.append("–")
                 continue
             d = [own[k] - other[k] for k in common]
+            if len(d) == 1:
+                cells.append(f"{d[0]:+.3f}")
+                continue
             mean, low, high = paired_interval(d, 1 / (N_FOLDS - 1))
             mark = "**" if low > 0 or high < 0 else ""
             cells.append(f"{mark}{mean:+.3f}{mark} [{low:+.2f}, {high:+.2f}]")
@@ -205,7 +222,7 @@ def differences(stored: Comparison) -> str:
             f"## {DEFAULT} minus others, main score",
             "",
             "Paired over splits; in brackets the corrected resampled 95 % t interval (Nadeau and "
-            "Bengio); bold where it excludes 0.",
+            "Bengio); bold where it excludes 0; without brackets one split alone has been run.",
             "",
             markdown_table(["set", "score", *others], lines),
         ]
@@ -232,63 +249,6 @@ def score_table(stored: Comparison, score: str, title: str, digits: int) -> str:
     if not lines:
         return ""
     return "\n".join([f"## {title}", "", markdown_table(["set", *stored.methods], lines)])
-
-
-def assumptions(plan: Plan, store: ResultStore) -> str:
-    """Return how methods did in the unit tests of the multiple-instance assumption."""
-    stored = Comparison.of(Plan(ASSUMPTIONS.values(), plan.methods), store)
-    if not stored.found:
-        return ""
-    lines = [
-        [name, *(_number(stored.mean(name, m, "auc"), 2) for m in stored.methods)]
-        for name in stored.sets
-    ]
-    return "\n".join(
-        [
-            "## Unit tests of the multiple-instance assumption: AUC",
-            "",
-            "After Raff and Holt (2310.17867). Training bags offer a shortcut that the assumption "
-            "forbids, test bags turn it round: near 1 the method follows the assumption, below 0.5 "
-            "it takes the shortcut. That is no fault where bags of both kinds may have rows of "
-            "their own; it is one where only positive bags may.",
-            "",
-            markdown_table(["test", *stored.methods], lines),
-            "",
-            *(f"- {p.name}: {load_set(p.chosen).description}" for p in stored.plan.sets),
-        ]
-    )
-
-
-def leaks(plan: Plan, store: ResultStore) -> str:
-    """Return AUCs after training on permuted labels, with their standard errors."""
-    places = [p for p in plan.sets if load_set(p.chosen).classifies and not p.shuffled]
-    chosen = [p.chosen for p in places if len(load_set(p.chosen)) >= LEAST_FOR_LEAKS]
-    stored = Comparison.of(Plan(chosen, plan.methods, shuffled=True), store)
-    lines, far, n = [], 0, 0
-    for name in stored.sets:
-        cells = []
-        for method in stored.methods:
-            values = list(stored.values(name, method, "auc").values())
-            if not values:
-                cells.append("")
-                continue
-            error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-            cells.append(f"{np.mean(values):.2f} ± {error:.2f}")
-            n += 1
-            far += int(abs(np.mean(values) - 0.5) > LEAK)
-        lines.append([name, *cells])
-    if not lines:
-        return ""
-    return "\n".join(
-        [
-            "## Leak test: AUC after training on permuted labels",
-            "",
-            f"Whoever has seen no test label is at 0.5, up to the standard error. {n - far} of {n} "
-            f"cells are within {LEAK}.",
-            "",
-            markdown_table(["set", *stored.methods], lines),
-        ]
-    )
 
 
 def not_run(stored: Comparison) -> str:
@@ -337,6 +297,7 @@ def rules(stored: Comparison) -> str:
     machines = Counter(stored.machines).most_common(1)
     machine = json.loads(machines[0][0]) if machines else {}
     versions = ", ".join(f"{name} {value}" for name, value in sorted(machine.items()))
+    hours, n_cells = stored.hours()
     return "\n".join(
         [
             "## Rules",
@@ -351,9 +312,13 @@ def rules(stored: Comparison) -> str:
             "in the table above.",
             f"- Log score: probabilities are kept from 0 by {FLOOR}; regressions get the "
             "dispersion that the other half of the test samples shows.",
-            "- One thread per fit, in a process of its own; a fit that uses up its CPU seconds is "
-            "recorded as “time”. A method that fails on the first split of a set is not tried on "
-            "the others.",
+            "- One thread per fit, in a process of its own; a fit that uses up "
+            f"{Limits().seconds:g} CPU seconds (or what --limit says) is recorded as “time”, "
+            "whatever it would have scored. A method that fails on the first split of a set is not "
+            "tried on the others.",
+            f"- By the seconds that are stored, all splits of the {n_cells} pairs of a set and a "
+            f"method that have results take {hours:.1f} hours of CPU time, on two cores half of "
+            "it. To keep it so, nothing is left out but by size: " + _left_out_by_size() + ".",
             f"- Run {min(stored.dates)} to {max(stored.dates)} on: {versions}.",
             "- Repeat one set: `diagatt bench run --sets musk1`; add your own bags and method: "
             "`diagatt bench run --sets mine.npz --rivals my_model.py`.",
@@ -361,9 +326,17 @@ def rules(stored: Comparison) -> str:
     )
 
 
+def _left_out_by_size() -> str:
+    limits = [
+        f"{m.name} has sets of at most {m.most_rows} rows" for m in METHODS.values() if m.most_rows
+    ]
+    return ", ".join(limits) or "no method has a limit"
+
+
 def _for_all_tasks(stored: Comparison) -> list[str]:
     tasks = {stored.task(name) for name in stored.sets}
-    return [m for m in stored.methods if tasks <= set(METHODS[m].tasks)]
+    able = [m for m in stored.methods if tasks <= set(METHODS[m].tasks)]
+    return tried_on_most(stored, stored.sets, able)
 
 
 def _binary(stored: Comparison) -> list[str]:

@@ -32,7 +32,7 @@ class Plan:
     shuffled : bool
         Permute training responses: the leak test.
     splits : int, optional
-        Largest count of splits per set.
+        Largest count of splits per set; with `shuffled`, the count of permutations.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Plan:
             bags = load_set(place.chosen)
             sizes[place] = len(bags) * bags.X.n_rows * bags.X.n_features
             for method in self.methods:
-                if reason := get_method(method).reason_to_skip(bags.task):
+                if reason := get_method(method).reason_to_skip(bags.task, bags.X.n_rows):
                     self.skipped[place.name, method] = reason
             self.sets.append(place)
         self.sets.sort(key=sizes.__getitem__)
@@ -68,7 +68,8 @@ class Plan:
         """Return all tasks: split by split, set by set, method by method."""
         counts = {place: n_splits(place.chosen) for place in self.sets}
         if self._splits is not None:
-            counts = {place: min(count, self._splits) for place, count in counts.items()}
+            largest = self._splits
+            counts = {p: largest if p.shuffled else min(n, largest) for p, n in counts.items()}
         return [
             Task(place, method, number)
             for number in range(max(counts.values(), default=0))

@@ -71,7 +71,7 @@ SETS: dict[str, BagSet] = {listed.name: listed for listed in _LISTED}
 
 #: Unit tests of what a method assumes, see `diagatt.datasets.assumptions`; they are not ranked.
 ASSUMPTIONS: dict[str, BagSet] = {
-    name: BagSet(name, name, (("n", 400), ("seed", 0)), fixed=True)
+    name: BagSet(name, name, (("n", 1000), ("seed", 0)), fixed=True)
     for name in ("unit_presence", "unit_threshold", "unit_frequency")
 }
 

@@ -4,9 +4,15 @@ The first half of each set is for training, the second for testing, and they dif
 the training half offers a shortcut that the assumption behind the labels forbids, and the test
 half turns it round. A learner that respects the assumption has an AUC near 1; one that takes the
 shortcut falls below 0.5.
+
+These are the three algorithms of the paper, with the distributions and counts that torchmil's
+data sets give them, and one difference: there, lone concepts of the frequency test are always the
+first one; here they are either, so that no single concept tells the classes apart.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -14,71 +20,101 @@ from diagatt.coerce import offsets_from
 from diagatt.datasets.bags import Bags, provides
 from diagatt.ragged import RaggedRows
 
-_D = 8
-_CONCEPT = 4.0  # distance of a concept from the background, in standard deviations
-_POISON = -8.0
+_D = 16
+_BACKGROUND = 10  # rows of the first test; the others have 1 to 9
+_MARKER = (-10.0, 0.1)  # mean and standard deviation of every feature
+_CONCEPTS = ((2.0, 0.1), (3.0, 0.1))
+_SPREAD_OR_SHIFTED = ((0.0, 3.0), (1.0, 1.0))  # what makes a bag of the first test positive
 _WHAT = {
-    "unit_presence": "One concept makes a bag positive. In training, negative bags hold a marker; "
-    "in the test half positive ones do. Its absence must not count as evidence.",
-    "unit_threshold": "Two rows of each of two concepts make a bag positive. In training, negative "
-    "bags hold a marker; in the test half positive ones do.",
-    "unit_frequency": "Two concepts together make a bag positive. In training, positive bags hold "
-    "more concept rows than negative ones; in the test half fewer.",
+    "unit_presence": "One row of wide or shifted features makes a bag positive. In training, "
+    "negative bags hold a marker; in the test half positive ones do. Its absence must not count as "
+    "evidence.",
+    "unit_threshold": "Two concepts together make a bag positive; negative bags hold one row of "
+    "either. In training, negative bags hold a marker; in the test half positive ones do.",
+    "unit_frequency": "Two concepts together make a bag positive, a row of each. Negative bags "
+    "hold one row of either in training, and 35 to 44 rows in the test half: many rows of one "
+    "concept are not both.",
 }
+
+#: Rows of a bag by kind: mean, standard deviation, how many, and whether they decide.
+_Kinds = list[tuple[float, float, int, bool]]
 
 
 @provides(*_WHAT)
-def assumption_bags(name: str, n: int = 400, seed: int = 0) -> Bags:
-    """Make n bags of 15 background rows and concepts, half of them for training."""
+def assumption_bags(name: str, n: int = 1000, seed: int = 0) -> Bags:
+    """Make n bags, every other one positive, the first half of them for training."""
     rng = np.random.default_rng(seed)
-    y = np.tile([0, 1], n // 2)[:n]
+    y = np.arange(n) % 2
     in_training = np.arange(n) < n // 2
-    samples, keys = [], []
-    for label, training in zip(y, in_training, strict=True):
-        counts = _counts(name, label == 1, bool(training), rng)  # of concepts 1 and 2, and markers
-        rows, is_key = _bag(counts, rng)
-        samples.append(rows)
-        keys.append(is_key)
-    X = RaggedRows(np.concatenate(samples), offsets_from(np.array([len(s) for s in samples])))
+    drawn = [
+        _bag(_KINDS[name](bool(label), bool(training), rng), rng)
+        for label, training in zip(y, in_training, strict=True)
+    ]
+    X = RaggedRows(
+        np.concatenate([rows for rows, _ in drawn]),
+        offsets_from(np.array([len(rows) for rows, _ in drawn])),
+    )
     return Bags(
         name,
         X,
         y,
         "binary",
-        row_labels=np.concatenate(keys) & np.repeat(y == 1, X.lengths),
+        row_labels=np.concatenate([is_key for _, is_key in drawn]) & np.repeat(y == 1, X.lengths),
         description=_WHAT[name],
         licence="BSD-3-Clause",
         source="diagatt.datasets.assumptions",
     )
 
 
-def _counts(
-    name: str, positive: bool, training: bool, rng: np.random.Generator
-) -> tuple[int, int, int]:
-    """Return how many rows of concept 1, of concept 2 and of the marker a bag holds."""
-    # The shortcut: the marker stands in negative training bags and in positive test bags.
-    marker = int(positive != training) * int(rng.integers(1, 3))
-    if name == "unit_presence":
-        return (int(rng.integers(1, 3)), 0, marker) if positive else (0, 0, marker)
-    if name == "unit_threshold":
-        if positive:
-            return int(rng.integers(2, 4)), int(rng.integers(2, 4)), marker
-        few, many = int(rng.integers(0, 2)), int(rng.integers(2, 4))
-        return (few, many, marker) if rng.random() < 0.5 else (many, few, marker)
-    many = int(rng.integers(6, 9))
-    few = int(rng.integers(1, 3))
+def _presence(positive: bool, training: bool, rng: np.random.Generator) -> _Kinds:
+    found: _Kinds = [(0.0, 1.0, _BACKGROUND, False), _marker(positive, training)]
     if positive:
-        return (many // 2, many - many // 2, 0) if training else (1, 1, 0)
-    alone = few if training else many
-    return (alone, 0, 0) if rng.random() < 0.5 else (0, alone, 0)
+        count = int(rng.integers(1, 4))
+        wide = int(rng.binomial(count, 0.5))
+        for (mean, sd), held in zip(_SPREAD_OR_SHIFTED, (wide, count - wide), strict=True):
+            found.append((mean, sd, held, True))
+    return found
 
 
-def _bag(counts: tuple[int, int, int], rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def _threshold(positive: bool, training: bool, rng: np.random.Generator) -> _Kinds:
+    count = int(rng.integers(1, 4))
+    concepts = _concepts(count, count) if positive else _concepts(*_one_of_either(1, rng))
+    return [*concepts, _marker(positive, training), _background(rng)]
+
+
+def _frequency(positive: bool, training: bool, rng: np.random.Generator) -> _Kinds:
+    alone = 1 if training else int(rng.integers(35, 45))
+    concepts = _concepts(1, 1) if positive else _concepts(*_one_of_either(alone, rng))
+    return [*concepts, _background(rng)]
+
+
+_KINDS: dict[str, Callable[[bool, bool, np.random.Generator], _Kinds]] = {
+    "unit_presence": _presence,
+    "unit_threshold": _threshold,
+    "unit_frequency": _frequency,
+}
+
+
+def _marker(positive: bool, training: bool) -> tuple[float, float, int, bool]:
+    """Return the shortcut: it stands in negative training bags and in positive test bags."""
+    return (*_MARKER, int(positive != training), False)
+
+
+def _background(rng: np.random.Generator) -> tuple[float, float, int, bool]:
+    return (0.0, 1.0, int(rng.integers(1, 10)), False)
+
+
+def _concepts(*counts: int) -> _Kinds:
+    return [(*concept, count, True) for concept, count in zip(_CONCEPTS, counts, strict=True)]
+
+
+def _one_of_either(count: int, rng: np.random.Generator) -> tuple[int, int]:
+    return (count, 0) if rng.random() < 0.5 else (0, count)
+
+
+def _bag(kinds: _Kinds, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of a bag in random order, and which of them are concepts."""
-    kinds = np.repeat([0, 1, 2, 3], [15, *counts])
-    rows = rng.normal(size=(len(kinds), _D))
-    rows[kinds == 1, 0] += _CONCEPT
-    rows[kinds == 2, 1] += _CONCEPT
-    rows[kinds == 3, 2] += _POISON
-    order = rng.permutation(len(kinds))
-    return rows[order], np.isin(kinds, (1, 2))[order]
+    rows = np.concatenate([mean + sd * rng.normal(size=(k, _D)) for mean, sd, k, _ in kinds])
+    is_key = np.repeat([key for *_, key in kinds], [k for *_, k, _ in kinds])
+    order = rng.permutation(len(rows))
+    return rows[order], is_key[order]
