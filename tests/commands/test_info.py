@@ -104,14 +104,15 @@ OTHERS = set(FIGURES) - {"contest", "words", "patches"} - {f for of in OF.values
 
 @pytest.mark.parametrize("figure", sorted(OTHERS) + OF["classes"])
 def test_figures_of_classes(folder, tmp_path, figure):
+    of_a_sample = figure in ("attention", "top-rows")
     done = run(
-        *("plot", figure, folder / "classes", folder / "classes.npz"),
-        *("--of", "s7", "-o", tmp_path / "f.svg"),
+        *("plot", figure, folder / "classes", folder / "classes.npz", "-o", tmp_path / "f.svg"),
+        *(("--of", "s7") if of_a_sample else ()),
     )
     assert done.exit_code == 0, done.exception
     drawn = (tmp_path / "f.svg").read_text()
     assert drawn.startswith("<?xml")
-    if figure in ("attention", "top-rows"):
+    if of_a_sample:
         assert "<!-- sample s7 -->" in drawn
     if figure == "top-rows":
         assert "<!-- cell28 -->" in drawn  # the first row of the eighth sample
