@@ -105,8 +105,9 @@ OTHERS = set(FIGURES) - {"contest", "words", "patches"} - {f for of in OF.values
 @pytest.mark.parametrize("figure", sorted(OTHERS) + OF["classes"])
 def test_figures_of_classes(folder, tmp_path, figure):
     of_a_sample = figure in ("attention", "top-rows")
+    data = () if FIGURES[figure].needs == "model" else (folder / "classes.npz",)
     done = run(
-        *("plot", figure, folder / "classes", folder / "classes.npz", "-o", tmp_path / "f.svg"),
+        *("plot", figure, folder / "classes", *data, "-o", tmp_path / "f.svg"),
         *(("--of", "s7") if of_a_sample else ()),
     )
     assert done.exit_code == 0, done.exception
