@@ -337,7 +337,8 @@ def test_a_restarted_job_replaces_no_older_model(jobs, large):
     folder, restarted = jobs
     said = (folder / "fit_beside_an_older_model.txt").read_text()
     assert restarted["fit_beside_an_older_model-2"] is None
-    assert said.count("error in process 0: --output older/m exists: pass --overwrite") == 2
+    # Whoever sees it first says so in each of two attempts; the other may be ended before it can.
+    assert said.count(": --output older/m exists: pass --overwrite to replace it") >= 2
     assert (large / "older" / "m").read_bytes() == b"years of work"
     assert [path.name for path in (large / "older").iterdir()] == ["m"]
 
