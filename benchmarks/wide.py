@@ -32,8 +32,9 @@ Simulated: standard normal rows, of which three per positive sample are shifted 
 """
 RESULTS = Path(__file__).parent / "results" / "wide.md"
 SHIFTED_ROWS, SHIFT, TEST_SAMPLES = 3, 4.0, 400
-# Settings of the default were chosen on samples of seeds 0, 1 and 2 of this design: not those.
-SEED = 10
+# Settings of the default were chosen while looking at test samples of seeds 0, 1, 2 and 10 of this
+# design: not those.
+SEED = 20
 # Samples, rows, features.
 SHAPES = [(200, 50, 64), (200, 50, 256), (200, 100, 512), (60, 7, 625)]
 # Stages by the functions that they pass through; time inside another stage is not counted twice.
