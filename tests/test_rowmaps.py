@@ -17,13 +17,25 @@ from diagatt.rowmaps import (
     MOST_NEEDED,
     ROW_MAPS,
 )
+from diagatt.rowmaps.kernel import LEAST_RESIDUAL, MOST_CANDIDATES, choose_landmarks
 from tests.closeness import assert_equal_up_to_rounding
 
-NAMES = ("common", "unit", "full", "wide", "ranks", "squares", "scaled", "given")
+NAMES = (
+    "common",
+    "unit",
+    "full",
+    "wide",
+    "ranks",
+    "squares",
+    "scaled",
+    "kernel",
+    "common kernel",
+    "given",
+)
 AFFINE = ("common", "unit", "full", "wide", "scaled", "given")
 FITTED = NAMES[:-1]
 every_map = pytest.mark.parametrize("name", NAMES)
-BUFFERS = ("columns", "shift", "scale", "knots", "centre", "directions")
+BUFFERS = ("columns", "shift", "scale", "knots", "landmarks", "centre", "directions")
 
 
 def draw(N=80, d=4, seed=0):
@@ -376,9 +388,49 @@ def test_blocks_of_rows_change_nothing(name, monkeypatch):
     weights = torch.from_numpy(rng.random(500))
     whole = ROW_MAPS[name].fitted_to(values, weights)
     expected = whole(values)
-    monkeypatch.setattr("diagatt.rowmaps.BLOCK_NUMBERS", 1)
-    monkeypatch.setattr("diagatt.rowmaps.LEAST_BLOCK", 64)
+    monkeypatch.setattr("diagatt.rowmaps.base.BLOCK_NUMBERS", 1)
+    monkeypatch.setattr("diagatt.rowmaps.base.LEAST_BLOCK", 64)
     parts = ROW_MAPS[name].fitted_to(values, weights)
     torch.testing.assert_close(
         parts(values), expected, rtol=0, atol=1e-8 * float(expected.abs().max())
     )
+
+
+# ---------------------------------------------------------------------- kernels
+
+
+def kernel_of(u, v):
+    """The kernel as its definition says."""
+    return np.exp(-np.square(u[:, None] - v[None]).sum(axis=2) / u.shape[1])
+
+
+@pytest.mark.parametrize("name", ["kernel", "common kernel"])
+def test_few_components_of_a_kernel_give_the_kernel_back(name):
+    """The oracle is the kernel of all pairs: inner products of mapped rows are its centred form."""
+    x = draw(N=600, d=2)
+    rows = fitted(name, x)
+    z = rows(x)
+    u = ((x - rows.shift) / rows.scale).numpy()
+    exact = kernel_of(u, u)
+    centred = exact - exact.mean(axis=0) - exact.mean(axis=1)[:, None] + exact.mean()
+    found = (z @ z.T).numpy()
+    # Mapped rows have a mean variance of one; the kernel tells how large that is.
+    scale = np.trace(centred) / np.trace(found)
+    assert np.abs(scale * found - centred).mean() < 0.03 * np.abs(centred).mean()
+    np.testing.assert_allclose(z.square().mean(), 1.0, rtol=1e-6)
+
+
+def test_landmarks_explain_each_other_and_nothing_twice():
+    """Where landmarks stop early, they leave little of any row."""
+    u = discrete(N=400)
+    chosen = choose_landmarks(u).numpy()
+    assert len(np.unique(chosen, axis=0)) == len(chosen)
+    within, across = kernel_of(chosen, chosen), kernel_of(u.numpy(), chosen)
+    left = 1 - np.einsum("im,mk,ik->i", across, np.linalg.pinv(within), across)
+    assert left.max() < LEAST_RESIDUAL + 1e-6
+
+
+def test_landmarks_do_not_depend_on_the_order_of_rows_or_features():
+    u = draw(N=3 * MOST_CANDIDATES, d=3)
+    turned = choose_landmarks(u.flip(0).flip(1)).flip(1)
+    np.testing.assert_array_equal(choose_landmarks(u).numpy(), turned.numpy())

@@ -18,7 +18,7 @@ __all__ = ["DEFAULT", "Own", "add_own_methods"]
 #: What we recommend, and what the bench judges.
 DEFAULT = "diagatt"
 #: Raise a method's number whenever a change of code changes its results: they are run again.
-REVISIONS: dict[str, int] = {"diagatt": 2}
+REVISIONS: dict[str, int] = {"diagatt": 3}
 _TUNED = {"ridge": "auto", "selection": 5}
 
 

@@ -15,11 +15,9 @@ from diagatt.attention.mixture import READOUTS
 from diagatt.attention.samplefeatures import FEATURES, SampleFeatures, n_sample_features
 from diagatt.families import Family
 from diagatt.parameters import shown
-from diagatt.rowmaps import ROW_MAPS, Given, Ranks, Scaled
+from diagatt.rowmaps import ARRAYS, ROW_MAPS, Given
 from diagatt.scores import get_score_form
 
-# Arrays of a row map; the last three only some have.
-_OF_ROWS = ("columns", "shift", "scale", "knots", "centre", "directions")
 _OF_FEATURES = ("feature_shift", "feature_scale")
 _OF_ATTENTION = ("query", "value", "intercept", "covariate")
 
@@ -74,7 +72,7 @@ class StoredMember:
 
     def maps_as(self, other: StoredMember) -> bool:
         """Whether both map rows alike."""
-        pairs = ((self.arrays.get(name), other.arrays.get(name)) for name in _OF_ROWS)
+        pairs = ((self.arrays.get(name), other.arrays.get(name)) for name in ARRAYS)
         return self.rows == other.rows and all(
             a is b or (a is not None and b is not None and np.array_equal(a, b)) for a, b in pairs
         )
@@ -128,11 +126,10 @@ class StoredMember:
         self, n_features: int, n_covariates: int, n_outputs: int, dtype: np.dtype, **how: Any
     ) -> None:
         """Refuse arrays whose types, shapes or entries do not fit together."""
-        required = {*_OF_ROWS[:3], *_OF_FEATURES, *_OF_ATTENTION}
-        required |= {"knots"} if self.rows == Ranks.name else set()
-        subspace = set() if self.rows in (Given.name, Scaled.name) else {"centre", "directions"}
+        required = {*ARRAYS[:3], *_OF_FEATURES, *_OF_ATTENTION}
+        required |= ROW_MAPS[self.rows].always
         found = set(self.arrays)
-        wrong = sorted((required - found) | (found - required - subspace))
+        wrong = sorted((required - found) | (found - required - ROW_MAPS[self.rows].perhaps))
         if wrong:
             raise ValueError(f"a member of its blend lacks or has the array {shown(wrong[0])}")
         for name, array in self.arrays.items():
@@ -153,9 +150,14 @@ class StoredMember:
             not ((columns >= 0) & (columns < n_features)).all()
             or (self.rows == Given.name and not np.array_equal(columns, np.arange(n_features)))
             or any((self.arrays[name] <= 0).any() for name in ("scale", "feature_scale"))
-            or 0 in (self.arrays["value"].shape[1], self.arrays.get("knots", columns).size)
+            or 0
+            in (self.arrays["value"].shape[1], *(self._size(n) for n in ("knots", "landmarks")))
         ):
-            raise ValueError("a member has columns, knots or scales that cannot be")
+            raise ValueError("a member has columns, knots, landmarks or scales that cannot be")
+
+    def _size(self, name: str) -> int:
+        """Return the count of entries of an array, 1 if the map has no such array."""
+        return self.arrays[name].size if name in self.arrays else 1
 
     def _shapes(
         self, d: int, q: int, K: int, n_heads: int, score_form: str
@@ -163,9 +165,12 @@ class StoredMember:
         kept = len(np.atleast_1d(self.arrays["columns"]))
         kind = ROW_MAPS[self.rows]
         mapped = width = kept * kind.width
-        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(_OF_ROWS[:3], (kept,))
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(ARRAYS[:3], (kept,))
         if "knots" in self.arrays:
             shapes["knots"] = (kept, self.arrays["knots"].shape[-1])
+        if "landmarks" in self.arrays:
+            mapped = width = len(np.atleast_1d(self.arrays["landmarks"]))
+            shapes["landmarks"] = (width, kept)
         if "directions" in self.arrays or "centre" in self.arrays:
             mapped = self.arrays["directions"].shape[-1]
             shapes |= {"centre": (width,), "directions": (width, mapped)}

@@ -130,3 +130,8 @@ def test_small_weights_are_left_out_and_the_rest_sums_to_one():
     assert sum(found) == pytest.approx(1.0)
     assert found[0] / found[2] == pytest.approx(0.6 / 0.385)
     assert _trimmed([0.0, 0.0]) == [0.0, 0.0]
+
+
+def test_one_stands_for_many_that_do_equally_well():
+    """A constant response: more contestants than the least weight lets in are all right."""
+    assert _trimmed([0.01] * 100) == [1.0] + [0.0] * 99

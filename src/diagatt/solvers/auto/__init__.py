@@ -21,6 +21,7 @@ from diagatt.solvers.auto.contestants import (
     Contestant,
     attention_contestants,
     extreme_contestants,
+    kernel_contestants,
     likelihood_contestant,
     several_heads_contestants,
     solver_contestants,
@@ -188,39 +189,42 @@ class Auto(Solver):
         return OutOfFold(samples, contest.folds, list(blends), verdict.existence)
 
     def _run(self, contest: Contest) -> None:
-        """Enter the contestants: first those without attention, which say what samples need."""
+        """Enter the contestants: the user's own, or those that fit the form of the model."""
         model, family = contest.model, contest.samples.family
         if self.contestants is not None:
             contest.enter(Contestant("given", solver=solver) for solver in self.contestants)
             return
-        part = contest.samples
-        maps = distinct_maps(part.values, row_weights(part))
-        if not model.is_plain:
-            tried = (
-                several_heads_contestants(maps, family, model.n_heads)
-                if model.has_affine_scores
-                else solver_contestants(model, family)
-            )
-            contest.enter(c for c in tried if c.as_solver().refuse(part, model) is None)
+        maps = distinct_maps(contest.samples.values, row_weights(contest.samples))
+        if model.is_plain:
+            self._enter_one_head(contest, maps)
             return
+        tried = (
+            several_heads_contestants(maps, family, model.n_heads)
+            if model.has_affine_scores
+            else solver_contestants(model, family)
+        )
+        contest.enter(c for c in tried if c.as_solver().refuse(contest.samples, model) is None)
+
+    def _enter_one_head(self, contest: Contest, maps: list[str]) -> None:
+        """Enter the contestants of the plain model; those without attention come first."""
+        part, family = contest.samples, contest.samples.family
         width = score_width(min(part.n_features, MOST_DIMENSIONS))
         coarse = part.n_rows * width > LARGE_CONTEST
         plain = [rows for rows in maps if rows != "squares"]
-        if coarse and part.n_features > MOST_FULL:
+        is_wide = coarse and part.n_features > MOST_FULL
+        if is_wide:  # the subspace of squares, or a kernel, costs more than all fits to it
             contest.most_steps = STEPS_OF_WIDE_ROWS
-            maps = plain  # the subspace of their squares costs more than all fits to it
+            maps = plain
         contest.enter(c for rows in maps for c in uniform_contestants(rows))
         extra = _helpful_features(contest)
+        if not is_wide:
+            contest.enter(kernel_contestants(maps, _sizes_vary(part)))
         if coarse:
             maps = plain
         attending = [c for rows in maps for c in attention_contestants(rows, family, (), coarse)]
         if part.n_features > MOST_DIMENSIONS:
             attending += wide_contestants(family)
-        latent = likelihood_contestant(family, part.n_features)
-        dimensions = contest.preparation.of(latent).samples.n_features
-        serves = latent.as_solver().refuse(part, model) is None
-        serves = serves and part.n_samples >= PER_DIMENSION * dimensions
-        contest.enter([*attending, *_looking_at_extremes(contest), *([latent] if serves else [])])
+        contest.enter([*attending, *_looking_at_extremes(contest), *_latent_rows(contest)])
         if extra is not None and not contest.is_clear(contest.leader(contest.entries), extra):
             beside = (extra.contestant.rows, family, extra.contestant.features, coarse)
             contest.enter(attention_contestants(*beside))
@@ -241,8 +245,7 @@ def _helpful_features(contest: Contest) -> Entry | None:
     """Let features of whole samples compete on the best maps; return who gains clearly by them."""
     plain = contest.leader(contest.entries)
     affine = contest.leader([e for e in contest.entries if e.contestant.is_affine])
-    sizes = contest.samples.row_mass
-    sizes_vary = bool((sizes != sizes[0]).any())
+    sizes_vary = _sizes_vary(contest.samples)
     tried = [
         contestant
         for rows in dict.fromkeys([plain.contestant.rows, affine.contestant.rows])
@@ -254,11 +257,25 @@ def _helpful_features(contest: Contest) -> Entry | None:
     return best if contest.is_clear(best, plain) else None
 
 
+def _sizes_vary(samples: Samples) -> bool:
+    """Return whether samples have different counts of rows."""
+    return bool((samples.row_mass != samples.row_mass[0]).any())
+
+
 def _looking_at_extremes(contest: Contest) -> list[Contestant]:
     """Return fits to the row where a feature is extreme, if mapped rows still have features."""
     rows = contest.preparation.of(Contestant("unit")).rows
     is_projected = rows.n_dimensions < len(rows.columns)
     return [] if is_projected else extreme_contestants("unit", rows.columns.tolist())
+
+
+def _latent_rows(contest: Contest) -> list[Contestant]:
+    """Return the fit that takes rows as Gaussian, if there are samples enough for covariances."""
+    part = contest.samples
+    latent = likelihood_contestant(part.family, part.n_features)
+    dimensions = contest.preparation.of(latent).samples.n_features
+    serves = latent.as_solver().refuse(part, contest.model) is None
+    return [latent] if serves and part.n_samples >= PER_DIMENSION * dimensions else []
 
 
 def _contest_part(problem: Problem, seed: int) -> Samples:

@@ -151,7 +151,13 @@ def _losses(contest: Contest, mean: Tensor) -> Tensor:
 
 
 def _trimmed(weights: list[float]) -> list[float]:
-    """Leave out weights that are not worth a fit, and let the rest sum to one."""
+    """Leave out weights that are not worth a fit, and let the rest sum to one.
+
+    Where many do equally well, so that none of them has the least weight, the first stands for all.
+    """
     total = sum(weights)
     kept = [w if w >= LEAST_WEIGHT * total else 0.0 for w in weights]
+    if not any(kept):
+        best = weights.index(max(weights))
+        kept[best] = weights[best]
     return [w / sum(kept) for w in kept] if total > 0 else weights

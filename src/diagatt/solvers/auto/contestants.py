@@ -136,7 +136,10 @@ _SEVERAL_HEADS = [(1, 0.5, 1), (10, 5, 1), (100, 50, 1), (LINEAR, 5, 1)]
 _MIXTURE_STEPS, _MIXED_HEADS = 60, 2
 # Penalty of the values where a feature says which row it is: nothing else is fitted.
 _EXTREME = 3.0
-SHAPES = {"common": "affine", "unit": "affine", "ranks": "bent", "squares": "bent"}
+SHAPES = {
+    **dict.fromkeys(("common", "unit"), "affine"),
+    **dict.fromkeys(("ranks", "squares", "kernel", "common kernel"), "bent"),
+}
 # Features of whole samples that the fits without attention try beside the mean row.
 SAMPLE_FEATURES = (
     ("size",),
@@ -147,6 +150,8 @@ SAMPLE_FEATURES = (
     ("min", "max", "spread"),
     ("size", "sum", "max"),
 )
+# The same beside the mean of a kernel of rows: components of a kernel have no extremes to speak of.
+_BESIDE_KERNELS = ((), ("size",), ("size", "sum"))
 
 
 # Those whose predictions out of fold decide whether there is any row of interest. They are named
@@ -159,6 +164,15 @@ def uniform_contestants(rows: str, features: tuple[str, ...] = ()) -> list[Conte
     ridges: tuple[float, ...] = (1, 10, 100) if features else _UNIFORM[SHAPES[rows]]
     return [
         Contestant(rows, "uniform", Penalties(LINEAR, LINEAR, ridge), features) for ridge in ridges
+    ]
+
+
+def kernel_contestants(maps: Sequence[str], sizes_vary: bool) -> list[Contestant]:
+    """Return the fits that see how a sample's rows are distributed, by the mean of a kernel."""
+    kernels = ["kernel", *(["common kernel"] if "common" in maps else [])]
+    beside = _BESIDE_KERNELS if sizes_vary else _BESIDE_KERNELS[:1]
+    return [
+        c for rows in kernels for features in beside for c in uniform_contestants(rows, features)
     ]
 
 

@@ -1,0 +1,92 @@
+"""Affine row maps: scales of features, with or without a shift."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+import torch
+from torch import Tensor
+
+from diagatt.rowmaps.base import (
+    MOST_FULL,
+    MOST_NEEDED,
+    MOST_WIDE,
+    AffineMap,
+    RowMap,
+    common_scale,
+    positive,
+)
+
+
+class Unit(RowMap):
+    """Each feature is centred and scaled to unit variance."""
+
+    name = "unit"
+
+    def affine(self) -> AffineMap:  # noqa: D102
+        shift = self.shift.new_zeros(self.n_features)
+        shift[self.columns] = self.shift
+        rows = torch.diag(1 / self.scale)
+        if self._is_projected:
+            shift[self.columns] += self.centre * self.scale
+            rows = rows @ self.directions
+        matrix = rows.new_zeros(self.n_features, rows.shape[1])
+        matrix[self.columns] = rows
+        return AffineMap(shift, matrix)
+
+
+class Full(Unit):
+    """Unit variances, and all dimensions as long as covariances can take them."""
+
+    name = "full"
+    whole = MOST_FULL
+
+
+class Wide(Unit):
+    """Unit variances, and as many dimensions as linear scores can take."""
+
+    name = "wide"
+    most = whole = MOST_WIDE
+
+
+class Scaled(Unit):
+    """Features are scaled but not centred, so that a purely quadratic score stays one."""
+
+    name = "scaled"
+    perhaps: ClassVar[frozenset[str]] = frozenset()
+
+    def _fit(self, values: Tensor, weights: Tensor) -> None:
+        self.scale = positive((weights @ values.double().square()).sqrt())
+        self.shift = torch.zeros_like(self.shift)
+
+    def _fit_subspace(self, values: Tensor, weights: Tensor, needed: int) -> None:
+        """Keep all dimensions: principal directions pass through the mean, not the origin."""
+
+
+class Given(Unit):
+    """Rows stay as they are."""
+
+    name = "given"
+    perhaps: ClassVar[frozenset[str]] = frozenset()
+
+    @classmethod
+    def fitted_to(
+        cls, values: Tensor, weights: Tensor | None = None, needed: int = MOST_NEEDED
+    ) -> Self:
+        """Return the identity of rows of this width."""
+        d = values.shape[1]
+        columns, zero = torch.arange(d, device=values.device), values.new_zeros(d).double()
+        return cls.of({"columns": columns, "shift": zero, "scale": zero + 1}, d)
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Return the rows themselves."""
+        return values
+
+
+class Common(Unit):
+    """Features are centred, and all are divided by one scale."""
+
+    name = "common"
+
+    def _fit(self, values: Tensor, weights: Tensor) -> None:
+        self.scale = common_scale(self.scale)

@@ -1,0 +1,213 @@
+"""What all row maps share: features that vary, and the principal subspace of wide rows."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import add
+from typing import Any, ClassVar, NamedTuple, Self
+
+import torch
+from torch import Tensor, nn
+
+# Dimensions that scores see at most: of affine maps and of others. "full" and "wide" rows keep all
+# as long as they have no more than these.
+MOST_DIMENSIONS, MOST_BENT, MOST_FULL, MOST_WIDE = 60, 50, 128, 1024
+# Share of the variance that is enough; less than the second is too little, and calls for more
+# dimensions, up to the third.
+KEPT_VARIANCE, LEAST_KEPT, MOST_NEEDED = 0.995, 0.9, 100
+# A feature varies if its spread exceeds rounding: so many units of it in its largest entry.
+LEAST_SPREAD = 16
+# Numbers that are transformed in one go, in float64: as many as a cache holds.
+BLOCK_NUMBERS, LEAST_BLOCK = 2**18, 256
+
+# Arrays of row maps; the last four only some have.
+ARRAYS = ("columns", "shift", "scale", "knots", "landmarks", "centre", "directions")
+
+ROW_MAPS: dict[str, type[RowMap]] = {}
+
+
+class AffineMap(NamedTuple):
+    """A map x ↦ (x − shift) @ matrix of original features."""
+
+    shift: Tensor  # (d,)
+    matrix: Tensor  # (d, d')
+
+
+class RowMap(nn.Module):
+    """A fitted map of rows, (N, d) → (N, d').
+
+    Subclasses say how varying features are transformed; the principal subspace is common to all.
+    Arithmetic is in float64, whatever the type of the rows, so that large shifts cost no digits.
+    """
+
+    columns: Tensor  # (k,) of features that vary
+    shift: Tensor  # (k,)
+    scale: Tensor  # (k,)
+    knots: Tensor  # (k, KNOTS), of "ranks"
+    landmarks: Tensor  # (m, k), of kernels
+    centre: Tensor  # (t,) and
+    directions: Tensor  # (t, d') of the subspace of t transformed features, if there is one
+    n_features: int
+
+    name: ClassVar[str]
+    #: Dimensions of mapped rows at most, if there are more than `whole`, which are all kept.
+    most: ClassVar[int] = MOST_DIMENSIONS
+    whole: ClassVar[int] = MOST_DIMENSIONS
+    #: Arrays beside columns, shift and scale: those that every such map has, and those it may have.
+    always: ClassVar[frozenset[str]] = frozenset()
+    perhaps: ClassVar[frozenset[str]] = frozenset({"centre", "directions"})
+
+    def __init_subclass__(cls) -> None:
+        """Register the map by its name."""
+        ROW_MAPS[cls.name] = cls
+
+    @classmethod
+    def fitted_to(
+        cls, values: Tensor, weights: Tensor | None = None, needed: int = MOST_NEEDED
+    ) -> Self:
+        """Fit the map to rows (N, d).
+
+        Parameters
+        ----------
+        values : tensor of shape (N, d)
+        weights : tensor of shape (N,), optional
+            Of the rows; a row of weight 2 counts as two.
+        needed : int
+            Dimensions at most where `most` of them hold too little variance.
+        """
+        w = torch.ones_like(values[:, 0]) if weights is None else weights
+        w = w.double() / w.double().sum()
+        made = cls._by_features(values, w)
+        made._fit_subspace(values, w, needed)
+        return made
+
+    @classmethod
+    def _by_features(cls, values: Tensor, weights: Tensor) -> Self:
+        """Fit what happens to single features, before any subspace; weights sum to one."""
+        made = cls()
+        made.n_features = values.shape[1]
+        blocks = row_blocks(values)
+        mean = reduce(add, (weights[rows] @ values[rows].double() for rows in blocks))
+        squares = (weights[rows] @ (values[rows] - mean).square_() for rows in blocks)
+        spread = reduce(add, squares).sqrt()
+        varies = spread > least_spread(values)
+        if not bool(varies.any()):
+            varies[0] = True  # something must be scored
+        made.register_buffer("columns", torch.nonzero(varies)[:, 0])
+        made.register_buffer("shift", mean[varies])
+        made.register_buffer("scale", positive(spread[varies]))
+        made._fit(values if bool(varies.all()) else values[:, varies], weights)
+        return made
+
+    @classmethod
+    def of(cls, arrays: dict[str, Any], n_features: int) -> Self:
+        """Return the map whose buffers these arrays are."""
+        made = cls()
+        made.n_features = n_features
+        for name in ARRAYS:
+            if name in arrays:
+                made.register_buffer(name, torch.as_tensor(arrays[name]))
+        return made
+
+    @property
+    def n_dimensions(self) -> int:
+        """Count of dimensions of mapped rows, d'."""
+        if self._is_projected:
+            return self.directions.shape[1]
+        return self.width * len(self.columns)
+
+    @property
+    def _is_projected(self) -> bool:
+        return "directions" in self._buffers
+
+    #: Columns of transformed rows per varying feature.
+    width: ClassVar[int] = 1
+
+    def _fit(self, values: Tensor, weights: Tensor) -> None:
+        """Learn more than shift and scale of the varying features; weights sum to one."""
+
+    def _transformed(self, x: Tensor, rounding: float) -> Tensor:
+        """Return varying features, (N, k) in float64 but rounded before, transformed."""
+        return (x - self.shift).div_(self.scale)
+
+    def _fit_subspace(self, values: Tensor, weights: Tensor, needed: int) -> None:
+        """Keep the leading principal directions, scaled to a mean variance of one."""
+        D = self.width * len(self.columns)
+        if self.whole >= D:
+            return
+        blocks = row_blocks(values)
+        centre = reduce(add, (weights[rows] @ self._varying(values[rows]) for rows in blocks))
+
+        def centred(rows: slice) -> Tensor:
+            x = self._varying(values[rows]).sub_(centre)
+            return x.mul_(weights[rows].sqrt()[:, None]).to(values.dtype)
+
+        if len(values) < D:
+            _, S, Vh = torch.linalg.svd(centred(slice(None)).double(), full_matrices=False)
+            variance, directions = S.square(), Vh.T
+        else:
+            gram = reduce(add, ((x.T @ x).double() for x in map(centred, blocks)))
+            variance, directions = torch.linalg.eigh(gram)
+            variance, directions = variance.flip(0).clamp(min=0.0), directions.flip(1)
+        shares = variance.cumsum(0) / variance.sum()
+        kept = min(self.most, int((shares < KEPT_VARIANCE).sum()) + 1)
+        if float(shares[kept - 1]) < LEAST_KEPT:
+            kept = min(max(needed, self.most), int((shares < LEAST_KEPT).sum()) + 1)
+        scale = positive(variance[:kept].mean().sqrt())
+        self.register_buffer("centre", centre)
+        self.register_buffer("directions", (signed(directions[:, :kept]) / scale).contiguous())
+        self.kept_variance = float(shares[kept - 1])
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Return mapped rows in the type of the rows, (N, d) → (N, d')."""
+        mapped = values.new_empty(len(values), self.n_dimensions)
+        directions = self.directions.to(values.dtype) if self._is_projected else None
+        for rows in row_blocks(values):
+            x = self._varying(values[rows])
+            if directions is not None:
+                # Once they are centred, rows lose nothing in a product of their own type.
+                x = x.sub_(self.centre).to(values.dtype) @ directions
+            mapped[rows] = x
+        return mapped
+
+    def _varying(self, values: Tensor) -> Tensor:
+        """Return the features that vary, transformed, in float64."""
+        if len(self.columns) < values.shape[1]:
+            values = values.index_select(1, self.columns)
+        return self._transformed(values.double(), torch.finfo(values.dtype).eps)
+
+    def affine(self) -> AffineMap | None:
+        """Return shift and matrix in original features, or None if the map is not affine."""
+        return None
+
+
+def least_spread(values: Tensor) -> Tensor:
+    """Return the spread of each feature, (d,), up to which rounding explains it.
+
+    Numbers are rounded to their type, and the mean of N of them adds up N errors of float64.
+    """
+    units = LEAST_SPREAD * torch.finfo(values.dtype).eps
+    units += len(values) * torch.finfo(torch.float64).eps
+    return units * values.abs().amax(dim=0).double()
+
+
+def row_blocks(values: Tensor) -> list[slice]:
+    """Return the rows that are transformed in one go."""
+    count = max(LEAST_BLOCK, BLOCK_NUMBERS // values.shape[1])
+    return [slice(start, start + count) for start in range(0, len(values), count)]
+
+
+def common_scale(scale: Tensor) -> Tensor:
+    """Return one scale for all features, repeated: the root of their mean variance."""
+    return scale.square().mean().sqrt().expand_as(scale).clone()
+
+
+def positive(scale: Tensor) -> Tensor:
+    """Return scales with 1 for those that are zero."""
+    return torch.where(scale > 0, scale, torch.ones_like(scale))
+
+
+def signed(directions: Tensor) -> Tensor:
+    """Fix the signs of singular vectors: the largest entry of each is positive."""
+    largest = directions.abs().argmax(dim=0)
+    return directions * directions[largest, torch.arange(directions.shape[1])].sign()
