@@ -17,6 +17,9 @@ import torch
 from scipy.optimize import minimize
 from torch import Tensor
 
+# Steps that the approximation of the curvature remembers.
+MEMORY = 10
+
 
 @dataclass(frozen=True)
 class Minimum:
@@ -33,7 +36,7 @@ def minimize_lbfgs(
     max_steps: int,
     tolerance: float,
     ftol: float = 1e-12,
-    memory: int = 10,
+    memory: int = MEMORY,
     after_step: Callable[[float], None] | None = None,
 ) -> Minimum:
     """Minimize a function of a float64 tensor of any shape.

@@ -33,6 +33,7 @@ from torch import Tensor
 from diagatt.families import get_family
 from diagatt.scores import get_score_form
 from diagatt.segments import segment_mean, segment_sum
+from diagatt.solvers.base import Model
 from diagatt.solvers.existence import (
     SAMPLES_PER_DIRECTION,
     Existence,
@@ -40,7 +41,8 @@ from diagatt.solvers.existence import (
     mean_rows,
     score_residual,
 )
-from diagatt.solvers.likelihood.em import EM, EMSettings, LatentRows
+from diagatt.solvers.likelihood import Likelihood
+from diagatt.solvers.likelihood.em import EM, LatentRows
 from diagatt.solvers.likelihood.expectation import Expectation
 from diagatt.solvers.likelihood.starts import starting_models
 from diagatt.solvers.problem import Samples
@@ -147,7 +149,7 @@ def _few_dimensions(samples: Samples) -> Samples:
 
 def _found(rows: Samples, seed: int) -> Tensor:
     """Return probabilities of rows to be the one that differs, from rows alone, (N, 1)."""
-    em = EM(Expectation(rows, get_score_form("affine")), EMSettings())
+    em = EM(Expectation(rows, get_score_form("affine")), Likelihood().settings(Model()))
     starts = starting_models(em, rows, np.random.default_rng(seed))
     fits = (_of_rows_alone(em, starts[name][0]) for name in ("outlier", "random"))
     model = max(fits, key=lambda fit: fit[0])[1]

@@ -159,7 +159,7 @@ class AdamRun:
 
     def is_past_patience(self) -> bool:
         """Return whether the held-out loss has not fallen for `patience` epochs."""
-        if self.held_out is None or not self.history:
+        if self.how.patience is None or self.held_out is None or not self.history:
             return False
         losses = [h["validation_loss"] for h in self.history]
         return len(losses) - 1 - int(np.argmin(losses)) >= self.how.patience

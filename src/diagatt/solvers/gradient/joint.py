@@ -99,7 +99,7 @@ def train_encoder(
         max_epochs=max_epochs,
         learning_rate=learning_rate,
         validation_fraction=validation_fraction,
-        patience=max_epochs,
+        patience=None,
         row_dropout=0.0,
         value_dropout=0.0,
         verbose=verbose,

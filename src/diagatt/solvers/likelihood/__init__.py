@@ -131,6 +131,12 @@ class Likelihood(Solver):
             )
         return refuse_none(self.none, problem, model)
 
+    def settings(self, model: Model) -> EMSettings:
+        """Return how EM iterates."""
+        tolerance = self.tolerance * (NONE_TOLERANCE if self.none else 1.0)
+        given = (self.covariance, self.rank, self.shrinkage, model.ridge, tolerance)
+        return EMSettings(*given, none=self.none)
+
     def integrates(self, problem: Problem, model: Model) -> bool:
         """Return True for one head and one predictor, where rows do not depend on a context."""
         alone = model.n_heads == 1 and problem.n_outputs == 1
@@ -153,11 +159,7 @@ class Likelihood(Solver):
         here = problem.in_memory
         if here is not None and here.missing is not None and not self.integrates(problem, model):
             problem = replace(here, missing=None)
-        tolerance = self.tolerance * (NONE_TOLERANCE if self.none else 1.0)
-        settings = EMSettings(
-            *(self.covariance, self.rank, self.shrinkage, model.ridge, tolerance, verbose),
-            none=self.none,
-        )
+        settings = replace(self.settings(model), verbose=verbose)
         form, file, report = model.score_form, None, list[dict]()
         state = None if start is None else start.state
         latent = state if isinstance(state, LatentRows) else None  # other solvers have other states

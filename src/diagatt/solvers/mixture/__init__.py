@@ -37,6 +37,9 @@ from diagatt.solvers.sandwich import Errors, Objective, sandwich_errors
 
 __all__ = ["Mixture"]
 
+# Epochs of Adam and steps of L-BFGS, unless `max_epochs` says otherwise.
+MAX_EPOCHS, MAX_STEPS = 20, 500
+
 
 class Mixture(Solver):
     r"""Maximum likelihood of the responses given the rows, one of which is active.
@@ -155,7 +158,7 @@ class Mixture(Solver):
 
         With `start`, no other start is tried.
         """
-        how = replace(self._training(model), verbose=verbose)
+        how = replace(self.training(model), verbose=verbose)
         null, report = null_dispersion(problem), list[dict[str, Any]]()
         history: list[dict[str, float]] = []
 
@@ -204,7 +207,7 @@ class Mixture(Solver):
         attention = model.module(problem, readout="mixture", family=problem.family, **names)
         attention.reset_parameters(0.1, torch.Generator().manual_seed(seed))
         module = MixtureModule(attention, null_dispersion(problem))
-        return Joint(module, attention, self._training(model))
+        return Joint(module, attention, self.training(model))
 
     def errors(self, fitted: Fitted, samples: Samples, model: Model) -> Errors:
         """Return the sandwich of the penalized likelihood, the dispersion among its parameters."""
@@ -225,11 +228,7 @@ class Mixture(Solver):
         beside: dict[str, Any] = {"dispersion": phi, "prevalence": share, "report": report or []}
         return Fitted(module.attention, self, [history], **beside)
 
-    def _training(self, model: Model) -> MixtureTraining:
-        own = set(MixtureTraining.__dataclass_fields__) & set(self.get_params(deep=False))
-        settings = {name: getattr(self, name) for name in own}
-        if self.max_epochs is None:  # each optimizer has its own default
-            del settings["max_epochs"]
-        else:
-            settings["max_steps"] = self.max_epochs
-        return MixtureTraining(ridge=model.ridge, least_rows=model.least_rows, **settings)
+    def training(self, model: Model) -> MixtureTraining:
+        """Return how a module is trained."""
+        beside = {"ridge": model.ridge, "least_rows": model.least_rows}
+        return MixtureTraining.asked(self.get_params(deep=False), MAX_EPOCHS, MAX_STEPS, **beside)

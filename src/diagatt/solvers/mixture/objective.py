@@ -96,12 +96,11 @@ class MixtureModule(AttentionModule):
         return self.attention.blocks(offsets)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MixtureTraining(Training):
     """How to train a `MixtureModule`: `Training` with the mixture's objective."""
 
-    max_steps: int = 500  # of L-BFGS
-    linear_ridge: float = 1.0
+    linear_ridge: float
     is_convex_in_effects: ClassVar[bool] = False
     separates_samples: ClassVar[bool] = True
 
