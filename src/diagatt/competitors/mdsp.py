@@ -108,7 +108,7 @@ class MDSPFit:
         self.z, self.penalty = self._measure()
         self.history = [float(self.objectives().sum())]
 
-    def run(self, max_steps: int = 1000, tolerance: float = 1e-6) -> MDSPFit:
+    def run(self, max_steps: int, tolerance: float) -> MDSPFit:
         """Alternate until the objective hardly falls, or `max_steps` are done.
 
         With γ given, samples have nothing to do with each other and each stops on its own.
