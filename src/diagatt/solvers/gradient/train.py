@@ -135,9 +135,7 @@ class GivenBaseline(Training):
         return cls(**{f.name: getattr(how, f.name) for f in fields(how)})
 
 
-def fit_values(
-    module: AttentionModule, problem: Problem, ridge: float, max_steps: int = 100
-) -> None:
+def fit_values(module: AttentionModule, problem: Problem, ridge: float) -> None:
     """Solve the convex part (V, b, γ) for the present scores, in place.
 
     Where coefficients are too many for Newton's method, values are left as training found them,
@@ -157,7 +155,7 @@ def fit_values(
     start = torch.cat([p.detach().reshape(-1, K) for p in effects])
     penalty = torch.zeros(len(start), dtype=torch.float64, device=problem.device)
     penalty[: len(start) - 1 - problem.n_covariates] = float(ridge) / problem.total_weight
-    beta = fit_glm_of(problem, features, penalty, start, max_steps)
+    beta = fit_glm_of(problem, features, penalty, start)
     _set_effects(module, beta)
 
 
