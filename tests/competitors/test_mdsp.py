@@ -214,7 +214,7 @@ def test_classes_are_fitted(kind):
     model = MDSPClassifier(0.01, max_steps=200).fit(X, y)
     assert model.score(X, y) == 1.0
     np.testing.assert_allclose(model.predict_proba(X, y).sum(axis=1), 1)
-    with pytest.raises(ValueError, match=r"y\[0\] = 'maybe' is none of the classes"):
+    with pytest.raises(ValueError, match=r"y\[0\] = 'maybe' is not one of the classes"):
         model.predict(X[:1], y=["maybe"])
 
 

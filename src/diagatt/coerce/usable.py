@@ -92,7 +92,7 @@ def _unusable(rows: Any, row: int, entry: float, advice: str) -> InputError:
 
 
 def refuse_overflow(rows: Any) -> None:
-    """Refuse `RaggedRows` from which something was computed that is no number, naming the row."""
+    """Refuse `RaggedRows` whose scores or predictions are not numbers, naming the row."""
     at = int(np.abs(rows.values).max(axis=1).argmax())
     largest = np.abs(rows.values[at]).max()
     raise InputError(

@@ -376,8 +376,8 @@ class MDSPClassifier(Classification, _MDSP):
         unknown = np.flatnonzero(~np.isin(labels, self.classes_))
         if len(unknown):
             raise ValueError(
-                f"y[{unknown[0]}] = {labels[unknown].tolist()[0]!r} is none of the classes of the "
-                f"training samples, {self.classes_.tolist()}."
+                f"y[{unknown[0]}] = {labels[unknown].tolist()[0]!r} is not one of the classes of "
+                f"the training samples, {self.classes_.tolist()}."
             )
         return np.searchsorted(self.classes_, labels).astype(np.float64)
 

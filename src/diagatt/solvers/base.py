@@ -45,7 +45,7 @@ class Model:
     score_form : ScoreForm
     coupling : {"distinct", "independent"}
     ridge : float
-        λ of the penalty ½λ‖V‖² beside the summed loss.
+        λ of the penalty ½λ‖V‖², added to the summed loss.
     """
 
     n_heads: int = 1
@@ -130,7 +130,7 @@ class Fitted:
         Means (2, d) and covariances (2, d, d) of background and of active rows, if the solver has
         a model of rows that integrates missing entries out.
     state : object
-        What this solver accepts to go on from, beside the module.
+        What this solver can go on from, besides the module.
     """
 
     module: DiagonalAttention
@@ -222,7 +222,7 @@ class Solver(BaseEstimator, ABC):
         return False
 
     def refuse(self, problem: Problem, model: Model) -> str | None:
-        """Say why this solver cannot serve, before any work; None if it can."""
+        """Say why this solver cannot be used, before any work; None if it can."""
         return None
 
     @abstractmethod

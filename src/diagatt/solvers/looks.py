@@ -9,16 +9,17 @@ interest, and the variance
 
 .. math:: V = \sum_i \frac{w_i^2 g_i^2}{1 - h_i}\, r_i r_i^⊤,
 
-where h are leverages of what is known: responses may vary as they like. If the row does matter,
-:math:`V^{-1/2} s` points where a regression without mean rows points, too: their share of its
-score, m, is independent of s, and tells the direction for nothing. Often the row matters by the
-features in which it differs. With e the direction of this difference and :math:`u = V^{-1/2} s`,
+where h are leverages of what is known; the variance of responses need not be constant. If the row
+does matter, :math:`V^{-1/2} s` points where a regression without mean rows points, too: their share
+of its score, m, is independent of s and shows the direction at no cost. Often the row matters by
+the features in which it differs. With e the direction of this difference and
+:math:`u = V^{-1/2} s`,
 
 .. math:: T = ‖u + m‖² + (e^⊤(u + m))²
 
 is compared with its distribution for standard normal u, given m and e. m is shortened to length 2
-if it is longer, lest what mean rows say outweighs all else. The test is made with and without
-predictions among what is known, and the larger p-value counts.
+if it is longer, so that what mean rows say does not outweigh all else. The test is made with and
+without predictions among what is known, and the larger p-value counts.
 """
 
 from __future__ import annotations
@@ -47,11 +48,11 @@ from diagatt.solvers.likelihood.expectation import Expectation
 from diagatt.solvers.likelihood.starts import starting_models
 from diagatt.solvers.problem import Samples
 
-# The level that is kept for this test where another one stands beside it.
+# The level that is kept for this test where another one is made as well.
 LOOKS_SHARE = 0.5
-# Dimensions of rows: at most so many, and at most one for each output and so many samples.
+# Dimensions of rows: at most this many, and at most one for each output and this many samples.
 MOST_DIMENSIONS, SAMPLES_PER_DIMENSION = 20, 15
-# EM ends after so many passes, or when a sample's log-likelihood gains less than this.
+# EM ends after this many passes, or when a sample's log-likelihood gains less than this.
 PASSES, TOLERANCE = 40, 1e-3
 # Length that m is shortened to, in standard errors.
 LONGEST = 2.0
@@ -115,7 +116,7 @@ class _Regression:
 def _p_value(
     samples: Samples, q: Tensor, known: _Regression, less: _Regression, difference: Tensor
 ) -> float | None:
-    """Return the p-value of T; None if pooled rows do not vary beside what is known."""
+    """Return the p-value of T; None if what is known leaves nothing of pooled rows."""
     s, towards, V = _scores(samples, q, known, less)
     values, vectors = torch.linalg.eigh(V)
     kept = values > LEAST_VARIANCE * values.max().clamp(min=1e-300)

@@ -29,7 +29,7 @@ class Problem(Protocol):
     """n samples of a regression problem; `Samples` holds them in memory, `StoredProblem` on disk.
 
     A solver sees all samples through `total`, which adds up terms over parts of them, or in random
-    `batches`; samples in memory are one part. Some samples can be had in memory by `sample`.
+    `batches`; samples in memory are one part. `sample` returns some of them in memory.
     """
 
     @property

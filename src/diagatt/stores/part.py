@@ -72,7 +72,7 @@ class StoredPart:
         return column.to_pylist() if hasattr(column, "to_pylist") else list(column)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return everything that samples have beside their rows, by the names of the columns."""
+        """Return everything that samples have besides their rows, by the names of the columns."""
         columns = {RESPONSE: self.y, WEIGHT: self.weights, COVARIATES: self.covariates}
         columns[SAMPLE_IDS] = self.X.sample_ids
         columns |= {name: np.array(self.payload(name), dtype=object) for name in self.columns}

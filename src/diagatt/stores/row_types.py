@@ -49,7 +49,7 @@ def memory_dtype(name: str) -> np.dtype:
 
 
 def rounded(values: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows as they lie in a file, and as numbers, which are the same but for bfloat16."""
+    """Return rows as they lie in a file, and as numbers, which are the same except for bfloat16."""
     if name != "bfloat16":
         kept = np.ascontiguousarray(values, dtype=name)
         return kept, kept
@@ -81,9 +81,9 @@ def widened(values: np.ndarray) -> np.ndarray:
 
 
 def float32_array(size: int) -> np.ndarray:
-    """Return an array of so many numbers, of any content.
+    """Return an array of `size` numbers, of any content.
 
-    Its memory serves again when neither it nor anything that stands on it is left.
+    Its memory is used again once neither it nor any view of it is left.
 
     Examples
     --------

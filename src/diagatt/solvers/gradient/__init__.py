@@ -170,7 +170,7 @@ class Gradient(Solver):
         self.none = none
 
     def sees_shape(self, problem: Problem) -> bool:
-        """Return whether the fit depends on the shape: not if all samples are looked at at once."""
+        """Return whether the fit depends on the shape: not if all samples go through together."""
         if not problem.family.couples_samples or problem.in_memory is None:
             return True
         module = self._module(problem, model=Model())
@@ -253,7 +253,7 @@ class Gradient(Solver):
         return Training.asked(self.get_params(deep=False), MAX_EPOCHS, MAX_STEPS, **beside)
 
     def _described(self, model: Model) -> dict[str, Any]:
-        """Return what a checkpoint depends on beside training and shapes."""
+        """Return what a checkpoint depends on besides training and shapes."""
         names = ("temperature", "value_bound", "score_bound")
         own = {name: getattr(self, name) for name in names}
         return {"score_form": model.score_form.name, "coupling": model.coupling, **own}

@@ -35,11 +35,11 @@ class AdamRun:
     problem : Problem
     how : Training
     seed : int
-        Decides about batches, dropped rows and held-out samples.
+        Seeds batches, dropped rows and the choice of held-out samples.
     checkpoint : Checkpoint, optional
         Where the state is kept; training resumes from it bit for bit.
     described : dict, optional
-        What the module is, beside the shapes of its parameters; for the checkpoint.
+        What the module is, besides the shapes of its parameters; for the checkpoint.
     """
 
     title: ClassVar[str] = "Adam"  # of the progress bar

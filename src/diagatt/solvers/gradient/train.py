@@ -287,7 +287,7 @@ def train_lbfgs(module: AttentionModule, samples: Samples, how: Training) -> His
 def run_lbfgs(module: AttentionModule, samples: Samples, how: Training) -> tuple[History, Minimum]:
     """Run L-BFGS in float64, then Newton steps on the convex part, which it leaves a little short.
 
-    Responses are brought to unit size: the path of L-BFGS depends on how large V is beside W.
+    Responses are brought to unit size: the path of L-BFGS depends on the size of V relative to W.
     """
     dtype = samples.dtype
     module.to(torch.float64)

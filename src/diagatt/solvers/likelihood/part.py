@@ -58,7 +58,7 @@ class PartExpectation:
     distinct : bool
         Whether the rows of different heads must differ.
     mass : tensor of shape (n,), optional
-        How many rows each sample stands for, if not those that it has.
+        How many rows each sample stands for; by default, those that it has.
     """
 
     def __init__(

@@ -21,7 +21,7 @@ from diagatt.solvers.likelihood.expected import NoneModel, ResponseModel
 from diagatt.solvers.likelihood.row_model import RowModel, gaussian_of
 from diagatt.solvers.problem import Samples
 
-# Samples on which starts compete: at least so many, and so many times the count of features.
+# Samples on which starts compete: at least this many, and this many times the count of features.
 # All data refine the winner.
 TRIAL_SAMPLES, TRIAL_FACTOR = 1000, 12
 TRIAL_ITERATIONS = 25

@@ -15,7 +15,7 @@ from diagatt.solvers.gradient.train import History, run_lbfgs, start_at_pooled
 from diagatt.solvers.mixture.objective import MixtureModule, MixtureTraining
 from diagatt.solvers.problem import Samples
 
-# Samples on which starts compete: at least so many, and so many times the count of features.
+# Samples on which starts compete: at least this many, and this many times the count of features.
 TRIAL_SAMPLES, TRIAL_FACTOR = 1000, 12
 TRIAL_STEPS = 30
 # Spread of the random entries of W, for rows of unit variance.
