@@ -19,6 +19,7 @@ from diagatt.solvers.base import (
     agreed,
     copy_parameters,
     refuse_none,
+    trial_part,
 )
 from diagatt.solvers.checkpoint import Checkpoint
 from diagatt.solvers.gradient.adam import train as train_module
@@ -31,7 +32,7 @@ from diagatt.solvers.mixture.objective import (
     residual_dispersion,
 )
 from diagatt.solvers.mixture.prevalence import MOST_SAMPLES, free_prevalence
-from diagatt.solvers.mixture.starts import best_start, trial_size
+from diagatt.solvers.mixture.starts import best_start
 from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.sandwich import Errors, Objective, sandwich_errors
 
@@ -182,7 +183,7 @@ class Mixture(Solver):
             if start.dispersion is not None:
                 module.set_phi(start.dispersion)
         else:
-            trial = problem.sample(trial_size(problem.n_features), np.random.default_rng(seed))
+            trial = trial_part(problem, np.random.default_rng(seed))
             generator = torch.Generator().manual_seed(seed)
             module, begun, report = best_start(build, trial, how, self.n_starts, generator)
             if trial is problem and how.chosen_optimizer(problem, module) == "lbfgs":

@@ -117,11 +117,6 @@ class MixtureTraining(Training):
         ridges = (self.ridge / module.phi, self.score_ridge, self.linear_ridge)
         return module.attention.penalty(*ridges) / problem.total_weight
 
-    @property
-    def penalizes(self) -> bool:
-        """Whether there is a penalty."""
-        return bool(self.ridge or self.score_ridge or self.linear_ridge)
-
     @torch.no_grad()
     def change_unit(self, module: AttentionModule, unit: float) -> None:
         """Turn a module for responses y into one for y/unit."""
