@@ -185,3 +185,11 @@ def test_a_sample_counts_by_its_weight_whatever_batch_it_is_in():
             run.backward(samples.take(torch.tensor(part)), 10 * run.mean_weight)
         found.append(maps.weight.grad.clone())
     assert_equal_up_to_rounding(found[0], found[1])
+
+
+def test_few_samples_are_all_trained_on():
+    X, y = bent(4)
+    model = DiagAttRegressor(solver=Gradient(**ADAM), encoder=SHORT, random_state=0).fit(X, y)
+    every = MLP((6,), 4, "tanh", max_epochs=3, validation_fraction=0.0)
+    same = DiagAttRegressor(solver=Gradient(**ADAM), encoder=every, random_state=0).fit(X, y)
+    assert np.array_equal(same.predict(X), model.predict(X))

@@ -94,6 +94,8 @@ def train_encoder(
     With `validation_fraction`, both end at the epoch with the smallest loss of held-out samples.
     The solver's own dropout, held-out samples and patience are for the fit that follows.
     """
+    if round(validation_fraction * problem.n_samples) == 0:
+        validation_fraction = 0.0  # so few samples are all needed
     how = replace(
         joint.how,
         max_epochs=max_epochs,
