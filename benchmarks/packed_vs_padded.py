@@ -16,8 +16,8 @@ from benchmarks.measure import best_seconds, peak_extra_bytes
 from benchmarks.rivals.padded import PaddedDiagAtt, train_epoch
 from diagatt import DiagonalAttention, RaggedRows
 from diagatt.families import get_family
+from diagatt.solvers import Gradient, Model
 from diagatt.solvers.gradient.adam import AdamRun
-from diagatt.solvers.gradient.train import Training
 from diagatt.solvers.problem import Samples
 
 N, D, BATCH = 3000, 384, 32
@@ -43,9 +43,8 @@ def packed(X: RaggedRows, y: torch.Tensor) -> None:
     values, offsets = X.to_torch()
     module = DiagonalAttention(D, parameterization="factored", temperature=100.0)
     problem = Samples(get_family("gaussian"), values, offsets, y, torch.ones(N), torch.zeros(N, 0))
-    settings = Training(
-        batch_size=BATCH, max_epochs=1, learning_rate=1e-3, ridge=0.0, score_ridge=0.0
-    )
+    solver = Gradient(batch_size=BATCH, max_epochs=1, learning_rate=1e-3, score_ridge=0.0)
+    settings = solver.training(Model(ridge=0.0))
     AdamRun(module, problem, settings, seed=0).run()
 
 

@@ -25,7 +25,7 @@ from diagatt.families import get_family
 from diagatt.metrics import rmse
 from diagatt.scores import get_score_form
 from diagatt.solvers import Likelihood, Model
-from diagatt.solvers.likelihood.em import EM, EMSettings
+from diagatt.solvers.likelihood.em import EM
 from diagatt.solvers.likelihood.expectation import Expectation
 from diagatt.solvers.problem import Samples
 
@@ -57,7 +57,7 @@ class Iteration:
 
     def __init__(self, problem: Samples, model=None) -> None:
         self.model = model or Likelihood().fit(problem, Model(), seed=0).state
-        self.em = EM(Expectation(problem, get_score_form("affine")), EMSettings())
+        self.em = EM(Expectation(problem, get_score_form("affine")), Likelihood().settings(Model()))
 
     def __call__(self) -> None:
         """Run E-step and M-step."""

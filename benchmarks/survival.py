@@ -19,7 +19,7 @@ from diagatt import DiagAttSurvival, simulate
 from diagatt.families import get_family
 from diagatt.metrics import concordance, crlr
 from diagatt.solvers import Gradient, Likelihood, Mixture, Model
-from diagatt.solvers.gradient.train import Training, backward
+from diagatt.solvers.gradient.train import backward
 from diagatt.solvers.problem import Samples
 
 NAME = "survival"
@@ -75,13 +75,13 @@ def cost(n: int = 100_000, repeats: int = 7) -> dict:
         "gaussian": Samples(get_family("gaussian"), values, offsets, times, weights, none),
         "cox": Samples(get_family("cox"), values, offsets, three, weights, none),
     }
-    module = Model().module(problems["gaussian"])
+    module, how = Model().module(problems["gaussian"]), Gradient().training(Model())
     found: dict[str, list[float]] = {name: [] for name in problems}
     for _ in range(repeats):
         for name, problem in problems.items():
             module.zero_grad()
             began = time.perf_counter()
-            backward(module, problem, Training(), float(n))
+            backward(module, problem, how, float(n))
             found[name].append(time.perf_counter() - began)
     seconds = {name: float(np.median(all_of)) for name, all_of in found.items()}
     return {**seconds, "ratio": seconds["cox"] / seconds["gaussian"]}

@@ -145,7 +145,7 @@ def test_what_are_no_samples(X, message):
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_the_first_row_that_is_not_finite_is_named(value, monkeypatch):
-    monkeypatch.setattr(coerce.rows, "SEARCHED_ROWS", 4)
+    monkeypatch.setattr(coerce.usable, "SEARCHED_ROWS", 4)
     X = RaggedRows.from_samples([np.zeros((3, 2)), np.zeros((5, 2)), np.zeros((1, 2))])
     coerce.refuse_unusable(X)
     for packed, where in [(0, "sample 0, row 0"), (6, "sample 1, row 3"), (8, "sample 2, row 0")]:

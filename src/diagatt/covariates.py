@@ -17,7 +17,7 @@ __all__ = ["WithCovariates", "parted"]
 class WithCovariates(Sequence):
     """Samples with their covariates, as one X.
 
-    Some of scikit-learn's tools call ``predict(X)`` and pass nothing beside X, with or without
+    Some of scikit-learn's tools call ``predict(X)`` and pass nothing besides X, with or without
     metadata routing: ``cross_val_predict``, the `predict` of a ``GridSearchCV``, scores by name.
     Where X is of this class, the covariates are cut with it and need not be passed.
 
@@ -77,5 +77,5 @@ def parted(X: Any, covariates: Any) -> tuple[Any, Any]:
     if not isinstance(X, WithCovariates):
         return X, covariates
     if covariates is not None:
-        raise InputError("X carries covariates, and others were given beside it: give one of them.")
+        raise InputError("X carries covariates, and others were given as well: give one of them.")
     return X.X, X.covariates

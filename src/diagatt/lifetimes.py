@@ -96,7 +96,7 @@ def read_times(y: Any, n_samples: int) -> np.ndarray:
 def make_times(
     event: Any, time: Any, *, start: Any = None, names: tuple[str, str] = ("event", "time")
 ) -> np.ndarray:
-    """Return a structured array of events and times, as scikit-survival has it.
+    """Return a structured array of events and times, as scikit-survival uses it.
 
     Examples
     --------

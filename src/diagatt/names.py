@@ -52,7 +52,7 @@ def names_of(values: Any, what: str) -> Names | None:
 
 
 def checked(names: Sequence[Any], what: str, count: int | None = None) -> Names:
-    """Return names as a tuple; refuse what is no string, twins, and another count than `count`."""
+    """Return names as a tuple; refuse non-strings, duplicates and any count other than `count`."""
     if isinstance(names, str | bytes) or not hasattr(names, "__iter__"):
         raise InputError(f"the names of {what} must be a list of strings, got {names!r}.")
     found = [str(name) if isinstance(name, np.str_) else name for name in names]

@@ -19,9 +19,9 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-# Below so many features or rows, cutting W costs more than it saves.
+# Below this many features or rows, cutting W costs more than it saves.
 LEAST_FEATURES, LEAST_ROWS = 65, 1024
-# About so many columns per panel, and so many panels: narrower products are less efficient.
+# About this many columns per panel, and this many panels: narrower products are less efficient.
 PANEL_COLUMNS, MOST_PANELS = 48, 8
 
 

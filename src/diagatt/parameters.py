@@ -113,7 +113,7 @@ def share(*, whole: bool = False) -> Rule:
 
 
 def check_share(value: Any, name: str) -> None:
-    """Refuse an argument that is no number between 0 and 1.
+    """Refuse an argument that is not a number between 0 and 1.
 
     Examples
     --------

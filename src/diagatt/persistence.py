@@ -50,7 +50,7 @@ def register_part(kind: type[BaseEstimator]) -> None:
 class SavedToFile:
     """Gives an estimator `save` and `load`, and registers its class; see `registered`."""
 
-    #: Entries of the document beside those that all have.
+    #: Entries of the document besides those that all have.
     further_entries: ClassVar[tuple[str, ...]] = ()
     #: Parameters that older files lack, with the value that these mean.
     later_parameters: ClassVar[Mapping[str, Any]] = {}
@@ -247,7 +247,7 @@ def check_document(document: Any, kind: str, path: AnyPath, more: tuple[str, ...
     path : path-like
         Where it comes from, for error messages.
     more : tuple of str
-        Entries that it may have beside those that all documents of this kind have.
+        Entries that it may have besides those that all documents of this kind have.
     """
     _check_head(document, kind, path)
     entries = _ENTRIES[kind]

@@ -86,7 +86,7 @@ class ScoreForm:
     def scores(
         self, values: Tensor, offsets: Tensor, query_key: Tensor, project: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Return x̃_j W_r x̃_jᵀ of every row, (N, R), unscaled, but for terms in c alone.
+        """Return x̃_j W_r x̃_jᵀ of every row, (N, R), unscaled, without terms in c alone.
 
         The same pass over the rows also gives their products with the (d, L) matrix `project`.
         """

@@ -21,7 +21,7 @@ from diagatt.panels import PanelForms, is_worth_it, panel_cuts
 BLOCK_ROWS = 2048
 # Whole samples that go through a function together: enough to hide the cost of calling it.
 PASS_ROWS = 65536
-# e⁻⁸⁰ is nothing beside 1; what lies below becomes denormal numbers, which are slow.
+# e⁻⁸⁰ is nothing compared with 1; what lies below becomes denormal numbers, which are slow.
 LEAST_EXPONENT = -80.0
 # Rows beyond which a sample's float32 numbers are summed in float64.
 LONG_SAMPLE = 8192

@@ -10,8 +10,9 @@ from diagatt.encoders import MLP
 from diagatt.encoders.trained import row_encoder_of
 from diagatt.metrics import rmse
 from diagatt.modelfile import ModelFileError
+from diagatt.segments import sample_blocks
 from diagatt.solvers import Gradient, Mixture, Model
-from diagatt.solvers.gradient.joint import objective
+from diagatt.solvers.gradient.joint import EncoderRun
 from tests.closeness import assert_equal_up_to_rounding
 from tests.solvers.samples import problem_of, ragged
 
@@ -46,9 +47,9 @@ def test_the_arrays_are_the_torch_module(activation):
 
 
 @pytest.mark.parametrize("solver", [Gradient(), Mixture()], ids=["gradient", "mixture"])
-def test_gradients_of_the_joint_objective(solver):
+def test_gradients_of_the_joint_objective(solver, monkeypatch):
     X, y = ragged(n=10)
-    samples = problem_of(X, y)
+    samples = problem_of(X, y, weights=np.arange(1.0, 11.0))
     torch.manual_seed(0)
     maps = MLP((4,), 3, "tanh").build(3).double()
     with torch.no_grad():
@@ -56,7 +57,16 @@ def test_gradients_of_the_joint_objective(solver):
     joint = solver.joint(seen, Model(1), seed=0)
     with torch.no_grad():
         joint.attention.value.normal_()
-    objective(maps, joint, samples).backward()
+    run = EncoderRun(maps, joint, samples, ridge=0.0, seed=0)
+
+    monkeypatch.setattr(joint.attention, "blocks", lambda offsets: sample_blocks(offsets, 12))
+
+    def objective():
+        return run.held_out_loss(samples) + float(joint.how.penalty(joint.module, samples))
+
+    joint.how.penalty(joint.module, samples).backward()
+    total = run.backward(samples, samples.total_weight)
+    assert float(total) == pytest.approx(run.held_out_loss(samples) * samples.total_weight)
     for parameter in [*maps.parameters(), *joint.module.parameters()]:
         if not parameter.numel():
             continue
@@ -65,7 +75,7 @@ def test_gradients_of_the_joint_objective(solver):
         for sign in (1, -1):
             with torch.no_grad():
                 parameter[entry] += sign * step
-                values.append(float(objective(maps, joint, samples)))
+                values.append(objective())
                 parameter[entry] -= sign * step
         slope = (values[0] - values[1]) / (2 * step)
         assert float(parameter.grad[entry]) == pytest.approx(slope, abs=1e-6)
@@ -158,3 +168,28 @@ def test_missing_entries_one_row_samples_and_two_heads():
     warm = DiagAttRegressor(**given, warm_start=True, random_state=0).fit(rows, y)
     kept = warm.encoder_
     assert warm.fit(rows, y).encoder_ is kept
+
+
+def test_a_sample_counts_by_its_weight_whatever_batch_it_is_in():
+    """The gradients of two batches add up to that of all samples."""
+    X, y = ragged(n=10)
+    samples = problem_of(X, y, weights=np.arange(1.0, 11.0))
+    maps = nn.Linear(3, 3).double()
+    run = EncoderRun(maps, Gradient().joint(samples, Model(1), seed=0), samples, 0.0, seed=0)
+    with torch.no_grad():
+        run.module.value.normal_(generator=torch.Generator().manual_seed(0))
+    found = []
+    for parts in ([range(10)], [range(6), range(6, 10)]):
+        run.optimizer.zero_grad()
+        for part in parts:
+            run.backward(samples.take(torch.tensor(part)), 10 * run.mean_weight)
+        found.append(maps.weight.grad.clone())
+    assert_equal_up_to_rounding(found[0], found[1])
+
+
+def test_few_samples_are_all_trained_on():
+    X, y = bent(4)
+    model = DiagAttRegressor(solver=Gradient(**ADAM), encoder=SHORT, random_state=0).fit(X, y)
+    every = MLP((6,), 4, "tanh", max_epochs=3, validation_fraction=0.0)
+    same = DiagAttRegressor(solver=Gradient(**ADAM), encoder=every, random_state=0).fit(X, y)
+    assert np.array_equal(same.predict(X), model.predict(X))

@@ -104,7 +104,7 @@ def test_categories_that_say_nothing_are_refused(folder, change, message):
 @pytest.mark.parametrize(
     ("cell", "message"),
     [
-        (None, "line 4: 'a' is empty or no number, as in 1 line of this column"),
+        (None, "line 4: 'a' is empty or not a number, as in 1 line of this column"),
         ("abc", "line 4: 'a' is 'abc', and most of this column are numbers"),
     ],
 )

@@ -1,13 +1,13 @@
 """Samples in memory: taking, dropping rows, sums, batches."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 import torch
 
 from diagatt.segments import sample_of_row
-from diagatt.solvers.problem import RememberedPart, Samples
+from diagatt.solvers.problem import OF_ROWS, OF_SAMPLES, RememberedPart, Samples
 from tests.solvers.samples import make_problem
 
 
@@ -52,6 +52,25 @@ def test_row_dropout_keeps_as_many_rows_as_asked(least):
         assert torch.equal(sample_of_row(problem.offsets)[kept], sample_of_row(dropped.offsets))
         seen |= set(kept.tolist())
     assert len(seen) > 0.9 * len(numbered)
+
+
+def test_parts_of_samples_have_all_that_belongs_to_them():
+    """Whatever is added to `Samples` is cut with the samples or with their rows, or is common."""
+    common = {"family", "n_outputs", "offsets"}
+    assert {f.name for f in fields(Samples)} == {*OF_SAMPLES, *OF_ROWS} | common
+    problem = make_problem(n=20)
+    N, numbers = problem.n_rows, torch.arange(problem.n_rows, dtype=torch.float64)
+    of_rows = dict.fromkeys(("log_free", "log_known", "log_prior", "missing"), numbers)
+    of_samples = {"offset": problem.y[:, None], "groups": problem.y}
+    whole = replace(problem, values=numbers[:, None], **of_rows, **of_samples)
+    rows = slice(int(whole.offsets[3]), int(whole.offsets[7]))
+    dropped = whole.drop_rows(0.5, torch.Generator().manual_seed(0))
+    assert dropped.n_rows < N
+    for part in (whole.take(torch.tensor([5, 2])), whole.block(slice(3, 7), rows), dropped):
+        assert all(torch.equal(getattr(part, name), part.values[:, 0]) for name in of_rows)
+        assert torch.equal(part.offset[:, 0], part.y)
+        assert torch.equal(part.groups, part.y)
+        assert int(part.offsets[-1]) == part.n_rows
 
 
 @pytest.mark.parametrize("row_dropout", [0.0, 0.9])

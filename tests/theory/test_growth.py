@@ -28,7 +28,7 @@ def test_growth_conditions_move_the_right_way():
     assert not bounded["comparator norm"].holds
     assert bounded["entropy"].holds
     assert "FAILS" in str(bounded)
-    with pytest.raises(KeyError, match="none of"):
+    with pytest.raises(KeyError, match="not one of"):
         easy["weather"]
 
 

@@ -82,7 +82,7 @@ class Member(nn.Module):
         covariates: Tensor | None,
         log_prior: Tensor | None = None,
     ) -> Tensor:
-        """Return what stands beside mapped rows: covariates and features of samples."""
+        """Return what is seen besides mapped rows: covariates and features of samples."""
         features = self.features(mapped, offsets, log_prior)
         if covariates is None:
             return features

@@ -155,7 +155,7 @@ class DiagonalAttention(AttentionModule):
         none: tuple[Tensor, Tensor] | None = None,
         **how: Any,
     ) -> Self:
-        """Make a module of given parameters; nothing is drawn and nothing is copied.
+        """Make a module from given parameters; nothing is drawn and nothing is copied.
 
         Parameters
         ----------

@@ -28,7 +28,7 @@ def matching_order(overlap: Tensor) -> list[int]:
 
 @torch.no_grad()
 def with_heads_in_order(module: DiagonalAttention, order: list[int]) -> DiagonalAttention:
-    """Return the same attention with its heads in another order."""
+    """Return the same attention with its heads in a different order."""
     if order == list(range(module.n_heads)):
         return module
     query, key = module.small_factors or (module.query_key.matrix(), None)

@@ -1,7 +1,7 @@
 """Features of whole samples: their sizes, and sums, extremes and spreads of their rows.
 
 Where contributions of rows add up, as those of atoms of a molecule do, sums and sizes decide; they
-enter the predictor beside attention, like shared covariates.
+enter the predictor in addition to attention, like shared covariates.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The comparison on bags: sets × methods × fixed splits, stored, resumable, reported.
+"""The comparison on bags: every method on every set, with fixed splits, stored and resumable.
 
 >>> from diagatt.bench import SETS, add_own_methods
 >>> "musk1" in SETS, "diagatt" in add_own_methods()

@@ -1,4 +1,4 @@
-"""Two checks beside the comparison: who sees test labels, and who breaks the assumption of bags."""
+"""Two further checks: who sees test labels, and who breaks the assumption of bags."""
 
 from __future__ import annotations
 

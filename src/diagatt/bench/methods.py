@@ -42,7 +42,7 @@ class Method:
     most_rows: int | None = None
 
     def reason_to_skip(self, task: str, n_rows: int = 0) -> str | None:
-        """Return why the method cannot be run on a task with so many rows here, or None."""
+        """Return why the method cannot be run on a task with this many rows here, or None."""
         if task not in self.tasks:
             return f"not for {task} responses"
         for module in self.needs:

@@ -1,4 +1,4 @@
-"""The sets of the bench, and a user's own: a file of bags serves as well as a name."""
+"""The sets of the bench, and a user's own: a file of bags can stand in for a name."""
 
 from __future__ import annotations
 

@@ -35,11 +35,11 @@ from diagatt.solvers.problem import Samples
 
 # Share of the residual variance that φ has at least.
 LEAST_SHARE = 0.1
-# Thirds of held-out samples have scores of their own if they are at least so many.
+# Thirds of held-out samples have scores of their own if they are at least this many.
 LEAST_OF_THIRD = 50
-# A class has scores of its own in a third if they are at least so many; fewer are filled up by its
-# scores in the other thirds. Simulated classes of 20 to 1000 samples are covered best with 20 of
-# them at level .9, where the threshold is the second smallest score.
+# A class has scores of its own in a third if they are at least this many; fewer are filled up by
+# its scores in the other thirds. Simulated classes of 20 to 1000 samples are covered best with 20
+# of them at level .9, where the threshold is the second smallest score.
 LEAST_OF_CLASS = 20
 # |z| beyond which means are at the end of their range.
 FAR = 300.0

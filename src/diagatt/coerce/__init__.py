@@ -27,14 +27,11 @@ from diagatt.coerce.rows import (
     pack_nested,
     pack_padded,
     pack_samples,
-    refuse_overflow,
-    refuse_unusable,
-    row_name,
-    row_weights,
     samples,
     stacked,
     unmasked,
 )
+from diagatt.coerce.usable import refuse_overflow, refuse_unusable, row_name, row_weights
 
 __all__ = [
     "Packed",

@@ -21,7 +21,7 @@ from diagatt.arrays import (
     refuse_kind,
     refuse_missing,
 )
-from diagatt.coerce.rows import WEIGHTS
+from diagatt.coerce.usable import WEIGHTS
 from diagatt.names import match, names_of
 
 NEVER = -1e6  # logarithm of the weight of rows that are known not to be active

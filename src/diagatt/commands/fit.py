@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Lines of the contest that are shown.
 MOST_LINES = 6
-# What a contest may compare beside log scores.
+# What a contest may compare besides log scores.
 SCORES = ("auc", "accuracy", "r2", "concordance")
 
 

@@ -197,7 +197,7 @@ def with_cache(model: Any, folder: Path | None) -> Any:
         model.text_rows_.set_params(verbose=True)
     if folder is not None:
         if not hasattr(model, "text_rows_"):
-            raise ValueError(f"--cache {folder} is for models of texts, and this is none.")
+            raise ValueError(f"--cache {folder} is for models of texts, and this is not one.")
         model.text_rows_.set_params(cache=str(folder))
     return model
 

@@ -44,7 +44,7 @@ OPTIONS = (
     (r" Select the others: \S+\.$", ""),
 )
 
-# Numbers beside the rows of a sample.
+# Numbers that come with the rows of a sample.
 BESIDE = "time|start|stop|event|exposure|offset"
 
 

@@ -314,7 +314,7 @@ class GroupLassoRegressor(Regression, _GroupLasso):
     .. math:: \min_{C, b} \frac1{2n} \sum_i (y_i - ⟨X_i, C⟩ - b)^2 + λ \sum_{j=1}^p ‖C_{j·}‖_2
 
     All samples share one coefficient matrix C ∈ R^{p×d} and are padded with zero rows to the length
-    of the longest training sample: the method ignores that active rows have another position in
+    of the longest training sample: the method ignores that active rows have a different position in
     every sample. It is solved by skglm, which the extra ``baselines`` installs.
 
     Parameters

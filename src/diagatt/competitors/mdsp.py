@@ -108,7 +108,7 @@ class MDSPFit:
         self.z, self.penalty = self._measure()
         self.history = [float(self.objectives().sum())]
 
-    def run(self, max_steps: int = 1000, tolerance: float = 1e-6) -> MDSPFit:
+    def run(self, max_steps: int, tolerance: float) -> MDSPFit:
         """Alternate until the objective hardly falls, or `max_steps` are done.
 
         With γ given, samples have nothing to do with each other and each stops on its own.
@@ -376,8 +376,8 @@ class MDSPClassifier(Classification, _MDSP):
         unknown = np.flatnonzero(~np.isin(labels, self.classes_))
         if len(unknown):
             raise ValueError(
-                f"y[{unknown[0]}] = {labels[unknown].tolist()[0]!r} is none of the classes of the "
-                f"training samples, {self.classes_.tolist()}."
+                f"y[{unknown[0]}] = {labels[unknown].tolist()[0]!r} is not one of the classes of "
+                f"the training samples, {self.classes_.tolist()}."
             )
         return np.searchsorted(self.classes_, labels).astype(np.float64)
 

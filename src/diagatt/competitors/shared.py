@@ -43,7 +43,7 @@ class Padded(Competitor):
 
 
 class Unweighted(Competitor):
-    """A competitor that knows no sample weights."""
+    """A competitor without sample weights."""
 
     def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override]
         """Fit to samples and their responses; the method takes no sample weights.

@@ -177,7 +177,7 @@ def _of_nystroem(fitted: Any) -> Step | None:
     return Kernel(components=arrays[0], normalization=arrays[1], gamma=np.asarray(float(gamma)))
 
 
-#: Transformers that a model file can hold, beside pipelines of them, and what makes steps of them.
+#: Transformers that a model file can hold, besides pipelines of them, and what makes steps of them.
 KNOWN: dict[str, Callable[[Any], Step | None]] = {
     "Principal": lambda f: _affine(f.mean_, f.components_),
     "StandardScaler": _of_standard,

@@ -74,7 +74,7 @@ class _Blended(TakesCovariates, RowsEstimator):
         return self._fit(X, y, sample_weight, covariates, groups=groups)
 
     def _problem(self, X: Any, y: Any, sample_weight: Any, covariates: Any, **known: Any) -> Any:
-        """Return the rows of each member, and what all of them are given beside."""
+        """Return the rows of each member, and what all of them are given besides."""
         rows = self._validate_rows(X, reset=True)
         self._check_members()
         given = {"y": y, "sample_weight": sample_weight, "covariates": covariates, **known}

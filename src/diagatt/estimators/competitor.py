@@ -24,8 +24,9 @@ from diagatt.selection import select
 from diagatt.solvers.gradient.train import OPTIMIZERS, Training
 from diagatt.solvers.problem import Samples
 
-# Steps that L-BFGS remembers: with ten, it stops short of the optimum of these modules.
-LBFGS_MEMORY = 50
+# Most steps of L-BFGS, and how many of them it remembers: with ten, it stops short of the optimum
+# of these modules.
+LBFGS_STEPS, LBFGS_MEMORY = 2000, 50
 # Parameters of competitors that train a torch module.
 TRAINING_RULES: Mapping[str, Rule] = {
     "optimizer": one_of(*OPTIMIZERS),
@@ -126,7 +127,7 @@ class Competitor(RowsEstimator):
         """Return how to train a module: parameters, or the values in use where they were tuned."""
         names = set(Training.__dataclass_fields__) & set(self.get_params(deep=False))
         used = {n: getattr(self, f"{n}_", getattr(self, n)) for n in names}
-        return Training(**used, memory=LBFGS_MEMORY)
+        return Training(**used, max_steps=LBFGS_STEPS, memory=LBFGS_MEMORY)
 
     # ------------------------------------------------------------------ predicting
 

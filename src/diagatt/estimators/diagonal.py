@@ -50,7 +50,7 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
         best 20 rows of each of two heads, or the best 10 of each of three. "independent": every
         head has its own softmax, as in the paper.
     ridge : float
-        λ of the penalty ½λ‖V‖² beside the summed loss, as ``alpha`` in scikit-learn's Ridge and
+        λ of the penalty ½λ‖V‖², added to the summed loss, as ``alpha`` in scikit-learn's Ridge and
         ``1/C`` in its LogisticRegression.
     selection : "auto", "holdout", "bic", "test" or int
         How counts of heads are compared: by an eighth of the samples that is held out, by the
@@ -97,7 +97,7 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
         π̂, the estimated share of samples that have a row of interest, if the solver has
         ``none=True``.
     shape_ : array
-        Estimated parameters of the family beside the predictor: α of "negative_binomial", σ of
+        Estimated parameters of the family besides the predictor: α of "negative_binomial", σ of
         "huber"; empty for most.
     n_heads_, n_restarts_, n_features_in_, n_iter_ : int
     n_outputs_ : int

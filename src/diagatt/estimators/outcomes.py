@@ -47,12 +47,12 @@ class SeveralOutcomes(RowsEstimator):
     conformal_dispersions_: np.ndarray | None
 
     def _note_outcomes(self, y: Any, count: int) -> None:
-        """Remember how many outcomes there are, and how a frame calls them."""
+        """Remember how many outcomes there are, and what a frame calls them."""
         self.n_outputs_ = count
         self._note_names("outcome_names_", names.names_of(y, "y") if count > 1 else None)
 
     def _note_stored_outcomes(self, store: RowStore) -> None:
-        """Remember how many outcomes a store holds, and how it calls them."""
+        """Remember how many outcomes a store holds, and what it calls them."""
         if store.has_times:
             raise ValueError(f"{store.path} holds times to an event: use DiagAttSurvival.")
         found = store.response_names
@@ -222,7 +222,7 @@ class RegressionOutcomes(SeveralOutcomes, Regression):
 
 
 class ClassificationOutcomes(SeveralOutcomes, Classification):
-    """Responses are classes, or several labels that each are 0 or 1."""
+    """Responses are classes, or several labels, each of them 0 or 1."""
 
     def outcome(self, which: int | str) -> Self:
         """Return the fitted model of one of several labels; see `DiagAttRegressor.outcome`."""

@@ -134,7 +134,7 @@ class PooledRegressor(Regression, _Pooled):
 class PooledClassifier(Classification, _Pooled):
     """Logistic regression on the pooled rows of each sample; softmax for more than two classes.
 
-    Parameters and attributes are those of `PooledRegressor` but for ``family``, and ``classes_``.
+    Parameters and attributes are those of `PooledRegressor` without ``family``, and ``classes_``.
     ``ridge`` is ``1/C`` of scikit-learn's LogisticRegression; with more than two classes, ``coef_``
     and ``intercept_`` have one line per class.
 

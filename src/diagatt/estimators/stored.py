@@ -73,7 +73,7 @@ def _joined(answers: list) -> Any:
 
 
 def check_given(store: RowStore, **given: Any) -> None:
-    """Refuse responses, weights or covariates beside a store, and a store without responses."""
+    """Refuse responses, weights or covariates given with a store, and a store without responses."""
     for name, value in given.items():
         if value is not None:
             raise ValueError(

@@ -52,8 +52,7 @@ def trained_encoder(
     start_at_pooled(joint.attention, encoded, model.ridge, model.n_heads)
     names = ("max_epochs", "learning_rate", "ridge", "validation_fraction")
     settings = {name: getattr(settings_of(encoder), name) for name in names}
-    generator = torch.Generator().manual_seed(seed)
-    train_encoder(maps, joint, standard, generator=generator, verbose=verbose, **settings)
+    train_encoder(maps, joint, standard, seed=seed, verbose=verbose, **settings)
     return row_encoder_of(maps, shift, scale), Fitted(joint.attention, solver, [])
 
 

@@ -59,7 +59,7 @@ class Family(ABC):
     response_width: ClassVar[int] = 1
     #: How many outcomes one response consists of that each have a density, see `Outcomes`.
     n_outcomes: ClassVar[int] = 1
-    #: Whether a mixture over rows predicts what the family does; a mixture of quantiles is none.
+    #: Whether a mixture over rows predicts what the family does; quantiles cannot be mixed.
     predicts_mixtures: ClassVar[bool] = True
     #: Whether a pooled row predicts badly, so that models of latent rows predict by the mixture.
     needs_mixture: ClassVar[bool] = False
@@ -67,7 +67,7 @@ class Family(ABC):
     couples_samples: ClassVar[bool] = False
     #: Whether the shape is estimated together with the predictor.
     estimates_shape: ClassVar[bool] = False
-    #: Parameters beside the predictor, (s,), positive; empty for most families.
+    #: Parameters besides the predictor, (s,), positive; empty for most families.
     shape: Tensor = torch.empty(0, dtype=torch.float64)
     #: What outcomes were divided by before the fit, (q,), or None.
     units: Tensor | None = None

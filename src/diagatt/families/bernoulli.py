@@ -5,23 +5,16 @@ from __future__ import annotations
 import torch
 from torch.nn import functional as F
 
-from diagatt.families.base import Family
-from diagatt.segments import segment_logsumexp
+from diagatt.families.links import LogitLink
 
 
-class Bernoulli(Family):
+class Bernoulli(LogitLink):
     """Logit link, y in {0, 1}, ℓ = log(1 + eᶻ) − yz."""
 
     name = "bernoulli"
     classifies = True
     response_range = "0 or 1"
     curvature_bound = 0.25
-
-    def inverse_link(self, z):  # noqa: D102
-        return torch.sigmoid(z)
-
-    def link(self, mean):  # noqa: D102
-        return torch.logit(mean)
 
     def loss(self, y, z):  # noqa: D102
         return F.softplus(z[:, 0]) - y * z[:, 0]
@@ -32,11 +25,6 @@ class Bernoulli(Family):
     def curvature(self, y, z):  # noqa: D102
         p = torch.sigmoid(z)
         return (p * (1 - p))[:, :, None]
-
-    def mixed_predictor(self, log_probability, z, offsets):  # noqa: D102
-        both = F.logsigmoid(torch.cat([z, -z], dim=1))  # log P(y = 1), log P(y = 0)
-        mixed = segment_logsumexp(log_probability[:, None] + both, offsets)
-        return mixed[:, :1] - mixed[:, 1:]
 
     def is_valid(self, y):  # noqa: D102
         return (y == 0) | (y == 1)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import torch
 from torch.nn import functional as F
 
-from diagatt.families.base import Family
-from diagatt.segments import segment_logsumexp
+from diagatt.families.links import LogitLink
 
 
-class Binomial(Family):
+class Binomial(LogitLink):
     """Logit link, y = (successes, failures), ℓ = n log(1 + eᶻ) − sz with n trials, s successes.
 
     All trials of a sample have the same probability, that of its rows.
@@ -18,12 +17,6 @@ class Binomial(Family):
     name = "binomial"
     response_range = "successes and failures, 0 or positive, one trial at least"
     response_width = 2
-
-    def inverse_link(self, z):  # noqa: D102
-        return torch.sigmoid(z)
-
-    def link(self, mean):  # noqa: D102
-        return torch.logit(mean)
 
     def loss(self, y, z):  # noqa: D102
         return y.sum(dim=1) * F.softplus(z[:, 0]) - y[:, 0] * z[:, 0]
@@ -38,11 +31,6 @@ class Binomial(Family):
     def log_normalizer(self, y, phi):  # noqa: D102
         both = torch.lgamma(y + 1).sum(dim=1)
         return torch.lgamma(y.sum(dim=1) + 1) - both
-
-    def mixed_predictor(self, log_probability, z, offsets):  # noqa: D102
-        both = F.logsigmoid(torch.cat([z, -z], dim=1))
-        mixed = segment_logsumexp(log_probability[:, None] + both, offsets)
-        return mixed[:, :1] - mixed[:, 1:]
 
     def observed(self, y):  # noqa: D102
         return y[:, 0] / y.sum(dim=1)

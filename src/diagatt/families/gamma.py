@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import torch
 
-from diagatt.families.base import Family
-from diagatt.segments import segment_logsumexp
+from diagatt.families.links import LogLink
 
 
-class Gamma(Family):
+class Gamma(LogLink):
     """Log link (as in scikit-learn's GammaRegressor), y > 0, ℓ = y e⁻ᶻ + z, φ = 1/shape."""
 
     name = "gamma"
-    has_log_link = True
     response_range = "positive"
     has_dispersion = True
-
-    def inverse_link(self, z):  # noqa: D102
-        return torch.exp(z)
-
-    def link(self, mean):  # noqa: D102
-        return torch.log(mean)
 
     def loss(self, y, z):  # noqa: D102
         return y * torch.exp(-z[:, 0]) + z[:, 0]
@@ -39,9 +31,6 @@ class Gamma(Family):
         shape = 1 / torch.as_tensor(phi, dtype=torch.float64, device=y.device)
         constant = shape * torch.log(shape) - torch.lgamma(shape)
         return constant.to(y.dtype) + (shape - 1).to(y.dtype) * torch.log(y)
-
-    def mixed_predictor(self, log_probability, z, offsets):  # noqa: D102
-        return segment_logsumexp(log_probability[:, None] + z, offsets)
 
     def saturated_loss(self, y):  # noqa: D102
         return 1 + torch.log(y)

@@ -6,24 +6,17 @@ import math
 
 import torch
 
-from diagatt.families.base import Family
+from diagatt.families.links import IdentityLink
 
 
-class Gaussian(Family):
+class Gaussian(IdentityLink):
     """Identity link, ℓ = (y − z)²/2, φ = σ²."""
 
     name = "gaussian"
     is_quadratic = True
-    has_identity_link = True
     has_dispersion = True
     curvature_bound = 1.0
     prefers_bound = True
-
-    def inverse_link(self, z):  # noqa: D102
-        return z
-
-    def link(self, mean):  # noqa: D102
-        return mean
 
     def loss(self, y, z):  # noqa: D102
         return 0.5 * (y - z[:, 0]) ** 2

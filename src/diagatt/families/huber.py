@@ -7,12 +7,13 @@ import math
 import torch
 
 from diagatt.families.base import Family
+from diagatt.families.links import IdentityLink
 from diagatt.families.spread import robust_scale
 
 ITERATIONS = 100
 
 
-class Huber(Family):
+class Huber(IdentityLink):
     r"""Identity link, ℓ = r²/2 for |r| ≤ c, else c|r| − c²/2, with r = y − z and c = εσ.
 
     The shape is σ, the spread of the bulk of the residuals, found together with the coefficients by
@@ -21,7 +22,6 @@ class Huber(Family):
     """
 
     name = "huber"
-    has_identity_link = True
     has_dispersion = True
     curvature_bound = 1.0
     prefers_bound = True
@@ -43,12 +43,6 @@ class Huber(Family):
 
     def _cut(self, like):
         return self.epsilon * self.shape[0].to(like)
-
-    def inverse_link(self, z):  # noqa: D102
-        return z
-
-    def link(self, mean):  # noqa: D102
-        return mean
 
     def loss(self, y, z):  # noqa: D102
         r, cut = y - z[:, 0], self._cut(z)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import torch
 from torch.nn import functional as F
 
-from diagatt.families.base import Family
-from diagatt.segments import segment_logsumexp
+from diagatt.families.links import LogLink
 
 
-class NegativeBinomial(Family):
+class NegativeBinomial(LogLink):
     r"""Log link, y in {0, 1, …}, variance μ + αμ² (NB2).
 
     .. math:: ℓ = (y + 1/α) \log(1 + α e^z) - y (z + \log α)
@@ -19,15 +18,8 @@ class NegativeBinomial(Family):
 
     name = "negative_binomial"
     response_range = "0, 1, 2, …"
-    has_log_link = True
     estimates_shape = True
     shape = torch.ones(1, dtype=torch.float64)
-
-    def inverse_link(self, z):  # noqa: D102
-        return torch.exp(z)
-
-    def link(self, mean):  # noqa: D102
-        return torch.log(mean)
 
     def _alpha(self, z):
         return self.shape[0].to(z)
@@ -49,9 +41,6 @@ class NegativeBinomial(Family):
     def log_normalizer(self, y, phi):  # noqa: D102
         size = (1 / self.shape[0]).to(y)
         return torch.lgamma(y + size) - torch.lgamma(size) - torch.lgamma(y + 1)
-
-    def mixed_predictor(self, log_probability, z, offsets):  # noqa: D102
-        return segment_logsumexp(log_probability[:, None] + z, offsets)
 
     def saturated_loss(self, y):  # noqa: D102
         alpha = self.shape[0].to(y)

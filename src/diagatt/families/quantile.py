@@ -5,13 +5,14 @@ from __future__ import annotations
 import torch
 
 from diagatt.families.base import Family
+from diagatt.families.links import IdentityLink
 from diagatt.families.spread import robust_scale
 
 # Width of the rounded kink, in units of the response's spread: while rows are sought, and at last.
 WIDTH, LEAST_WIDTH = 1e-2, 1e-10
 
 
-class Quantile(Family):
+class Quantile(IdentityLink):
     r"""Identity link, :math:`ℓ = s\,ρ_τ(y - z)`, the pinball loss; z is the τ-quantile.
 
     The kink of :math:`ρ_τ(r) = τ r^+ + (1-τ) r^-` is rounded with a width ε (Hunter and Lange,
@@ -26,7 +27,6 @@ class Quantile(Family):
     """
 
     name = "quantile"
-    has_identity_link = True
     has_dispersion = True
     predicts_mixtures = False  # a mixture of quantiles is not the quantile of a mixture
     shape = torch.tensor([1.0, WIDTH], dtype=torch.float64)
@@ -43,12 +43,6 @@ class Quantile(Family):
     @property
     def label(self) -> str:  # noqa: D102
         return f"quantile({self.level!r})"
-
-    def inverse_link(self, z):  # noqa: D102
-        return z
-
-    def link(self, mean):  # noqa: D102
-        return mean
 
     def loss(self, y, z):  # noqa: D102
         s, width = self.shape.to(z)

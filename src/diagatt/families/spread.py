@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-# Quartiles of a normal distribution are so many standard deviations apart.
+# Quartiles of a normal distribution are this many standard deviations apart.
 NORMAL_QUARTILES = 1.3489795003921634
 
 

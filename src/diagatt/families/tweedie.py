@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from diagatt.families.base import Family
-from diagatt.segments import segment_logsumexp
+from diagatt.families.links import LogLink
 
 # Terms of the series of the density on each side of its largest one, per standard deviation.
 TERMS, DEVIATIONS = 20, 9.0
 
 
-class Tweedie(Family):
+class Tweedie(LogLink):
     r"""Log link, y ≥ 0, variance φμ^p with 1 < p < 2: a Poisson number of gamma amounts.
 
     .. math:: ℓ = \frac{e^{(2-p)z}}{2-p} - y\,\frac{e^{(1-p)z}}{1-p}
@@ -24,7 +24,6 @@ class Tweedie(Family):
 
     name = "tweedie"
     response_range = "0 or positive"
-    has_log_link = True
     has_dispersion = True
 
     def __init__(self, power: float = 1.5) -> None:
@@ -39,12 +38,6 @@ class Tweedie(Family):
     @property
     def label(self) -> str:  # noqa: D102
         return f"tweedie({self.power!r})"
-
-    def inverse_link(self, z):  # noqa: D102
-        return torch.exp(z)
-
-    def link(self, mean):  # noqa: D102
-        return torch.log(mean)
 
     def loss(self, y, z):  # noqa: D102
         p, z = self.power, z[:, 0]
@@ -86,9 +79,6 @@ class Tweedie(Family):
             j = centre[:, None] + torch.arange(-reach, reach + 1).to(y)
         terms = j * log_base[:, None] - torch.lgamma(j + 1) - torch.lgamma((a * j).clamp(min=1e-9))
         return torch.logsumexp(torch.where(j >= 1, terms, -math.inf), dim=1)
-
-    def mixed_predictor(self, log_probability, z, offsets):  # noqa: D102
-        return segment_logsumexp(log_probability[:, None] + z, offsets)
 
     def saturated_loss(self, y):  # noqa: D102
         p = self.power

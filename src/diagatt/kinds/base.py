@@ -223,7 +223,7 @@ def survival(kind: Kind, asked: dict[str, Any], seed: int) -> Any:
 
     if kind.models:
         raise ValueError(
-            f"--time is for rows: times to an event are not fitted to {kind.name}s; make rows of "
+            f"--time is for rows: times to an event are not fitted to {kind.name}s; make rows from "
             "them with `diagatt store write`, and fit to the store."
         )
     return DiagAttSurvival(**asked, random_state=seed, verbose=True)

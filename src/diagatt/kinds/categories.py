@@ -122,7 +122,7 @@ def refuse_empty(table: Table, name: str, advice: str = "") -> None:
     if count:
         line = missing.to_pylist().index(True) + 2  # the header is line 1
         raise ValueError(
-            f"{table.name}, line {line}: {name!r} is empty or no number, as in {_lines(count)} "
+            f"{table.name}, line {line}: {name!r} is empty or not a number, as in {_lines(count)} "
             f"of this column: fill the cells, drop the lines, or pass --drop {name}{advice}."
         )
 

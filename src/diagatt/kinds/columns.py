@@ -33,7 +33,7 @@ class Columns:
     of_a_model: bool = field(default=False, compare=False)
     # Whether features may have empty cells, which are missing entries.
     takes_empty: bool = field(default=False, compare=False)
-    # Options that are given again beside a model, with what they name.
+    # Options that are given again with a model, with what they name.
     again: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The base of estimators that make rows of their inputs and fit an estimator to these."""
+"""The base of estimators that turn their inputs into rows and fit an estimator to these."""
 
 from __future__ import annotations
 

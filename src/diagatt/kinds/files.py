@@ -64,12 +64,12 @@ def read_inputs(
 
 
 def _refuse_what_does_nothing(path: Path, columns: Columns, kind: Kind, memory: float) -> None:
-    """Refuse options of tables beside a path that is none, and a limit that would not hold."""
+    """Refuse options of tables with a path that is no table, and a limit that would not hold."""
     for option, named in columns.given.items():
         if option not in kind.takes:
             said = f"--{option.replace('_', '-')} {','.join(named)}"
             raise ValueError(
-                f"{said} is for tables, and {path} is none: leave it out, or give a table."
+                f"{said} is for tables, and {path} is not a table: leave it out, or give a table."
             )
     if columns.of_a_model and "offset" in columns.known:
         raise ValueError(

@@ -15,7 +15,7 @@ MOST_DIMENSIONS, MOST_BENT, MOST_FULL, MOST_WIDE = 60, 50, 128, 1024
 # Share of the variance that is enough; less than the second is too little, and calls for more
 # dimensions, up to the third.
 KEPT_VARIANCE, LEAST_KEPT, MOST_NEEDED = 0.995, 0.9, 100
-# A feature varies if its spread exceeds rounding: so many units of it in its largest entry.
+# A feature varies if its spread exceeds rounding: this many units of it in its largest entry.
 LEAST_SPREAD = 16
 # Numbers that are transformed in one go, in float64: as many as a cache holds.
 BLOCK_NUMBERS, LEAST_BLOCK = 2**18, 256

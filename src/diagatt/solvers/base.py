@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 from torch import Tensor
@@ -30,6 +31,8 @@ OBSERVED = "observed information, with the distributions of rows taken as known"
 
 # Products of features of stored rows up to which standard errors read them into memory.
 MOST_LOADED = 8_000_000
+# Samples on which starts compete: at least this many, and this many times the count of features.
+TRIAL_SAMPLES, TRIAL_FACTOR = 1000, 12
 
 SOLVERS: dict[str, type[Solver]] = {}
 
@@ -45,7 +48,7 @@ class Model:
     score_form : ScoreForm
     coupling : {"distinct", "independent"}
     ridge : float
-        λ of the penalty ½λ‖V‖² beside the summed loss.
+        λ of the penalty ½λ‖V‖², added to the summed loss.
     """
 
     n_heads: int = 1
@@ -130,7 +133,7 @@ class Fitted:
         Means (2, d) and covariances (2, d, d) of background and of active rows, if the solver has
         a model of rows that integrates missing entries out.
     state : object
-        What this solver accepts to go on from, beside the module.
+        What this solver can go on from, besides the module.
     """
 
     module: DiagonalAttention
@@ -222,7 +225,7 @@ class Solver(BaseEstimator, ABC):
         return False
 
     def refuse(self, problem: Problem, model: Model) -> str | None:
-        """Say why this solver cannot serve, before any work; None if it can."""
+        """Say why this solver cannot be used, before any work; None if it can."""
         return None
 
     @abstractmethod
@@ -297,6 +300,12 @@ def loaded(problem: Problem) -> Samples | None:
     if entries > MOST_LOADED or problem.n_samples > problem.most_in_memory:
         return None
     return problem.load(torch.arange(problem.n_samples, device=problem.device))
+
+
+def trial_part(problem: Problem, generator: np.random.Generator) -> Samples:
+    """Return the samples on which starts compete; all data refine the winner."""
+    most = max(TRIAL_SAMPLES, TRIAL_FACTOR * problem.n_features)
+    return problem.sample(most, generator)
 
 
 def refuse_none(none: bool, problem: Problem, model: Model) -> str | None:

@@ -31,7 +31,7 @@ def n_model_parameters(fitted: Fitted) -> int:
 
 
 def n_shape_parameters(family: Family) -> int:
-    """Count the parameters of the family that were estimated beside the predictor."""
+    """Count the parameters of the family that were estimated besides the predictor."""
     return family.shape.numel() if family.estimates_shape else 0
 
 

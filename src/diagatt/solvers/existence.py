@@ -29,7 +29,7 @@ from diagatt.solvers.problem import Samples
 LEVEL = 0.05
 # Cross-fitting correlates the products: their sum varies up to twice as much as if it did not.
 INFLATION = math.sqrt(2.0)
-# Directions of mean rows that are taken out: at most one per so many samples.
+# Directions of mean rows that are taken out: at most one per this many samples.
 SAMPLES_PER_DIRECTION = 4
 # Ridge of the GLM on standardized mean rows: separable classes have no other minimum.
 RIDGE = 1.0
@@ -119,7 +119,7 @@ def together(tests: Sequence[tuple[Existence | None, float]]) -> Existence:
     .. math:: p = \frac12 - \frac1π \arctan \sum_k ω_k \tan(π(½ - \min(p_k, ½))).
 
     At 5 % the size of normal statistics is then .05 to .056, whatever their correlation. A small
-    p-value beside large ones becomes p/ω, as Bonferroni has it; several that are small support each
+    p-value among large ones becomes p/ω, as with Bonferroni; several that are small support each
     other.
 
     Parameters

@@ -17,6 +17,10 @@ from diagatt.solvers.problem import Problem, RememberedPart, Samples
 
 # Coefficients up to which a Newton step is worth its Hessian; a quadratic loss needs one step only.
 NEWTON_COEFFICIENTS, QUADRATIC_COEFFICIENTS = 3000, 10_000
+# Newton steps at most.
+NEWTON_STEPS = 100
+# The gain of a Newton step, relative to the objective, that rounding hides.
+HIDDEN = 1e-11
 OVERFLOW = (
     "the squares of the features overflow: standardize the rows, for example with scikit-learn's "
     "StandardScaler on X.values."
@@ -40,7 +44,7 @@ def fit_glm(
     penalty: Tensor,
     n_outputs: int = 1,
     start: Tensor | None = None,
-    max_steps: int = 100,
+    max_steps: int = NEWTON_STEPS,
     offset: Tensor | None = None,
 ) -> Tensor:
     r"""Minimize :math:`\frac{1}{Σw}\sum_i w_i ℓ(y_i, f_i^⊤β + o_i) + \frac12 \sum_k λ_k ‖β_k‖²`.
@@ -83,7 +87,7 @@ def fit_glm_of(
     features: Callable[[Samples], Tensor],
     penalty: Tensor,
     start: Tensor | None = None,
-    max_steps: int = 100,
+    max_steps: int = NEWTON_STEPS,
 ) -> Tensor:
     """Minimize what `fit_glm` minimizes; `features` gives those of a part, passes add them up.
 
@@ -207,10 +211,10 @@ def fit_linear(
     return beta[:-1], beta[-1] - center @ beta[:-1]
 
 
-def _newton(objective, derivatives, beta: Tensor, max_steps: int, tolerance=1e-11) -> Tensor:
+def _newton(objective, derivatives, beta: Tensor, max_steps: int) -> Tensor:
     """Newton steps with a line search; the last ones, which it cannot judge, are taken whole.
 
-    The gain of a step is of the order of its square. Once it is below `tolerance`, rounding hides
+    The gain of a step is of the order of its square. Once it is below `HIDDEN`, rounding hides
     it from the objective, but the gradient still falls: steps go on until it has reached the
     rounding level too, that is, until the gain is negligible or no longer shrinks.
     """
@@ -222,11 +226,11 @@ def _newton(objective, derivatives, beta: Tensor, max_steps: int, tolerance=1e-1
         step = -_solve(hessian, gradient.flatten()).reshape(beta.shape)
         gain = -float((gradient * step).sum())  # twice what the quadratic model promises
         unit = max(1.0, abs(float(value)))
-        if gain <= tolerance * unit:
+        if gain <= HIDDEN * unit:
             if gain > 0.1 * last_gain:  # rounding: this step is no better than the last
                 break
             beta, last_gain = beta + step, gain
-            if gain <= tolerance**2 * unit:
+            if gain <= HIDDEN**2 * unit:
                 break
             continue
         scale = 1.0

@@ -85,19 +85,28 @@ def _compared_out_of_fold(
 
     Fits of all counts have the same folds, so that their losses are compared sample by sample.
     """
-    best, losses = fit(problem, models[0], False), list[torch.Tensor]()
-    chosen, lines = models[0], list[dict[str, Any]]()
-    for k, tried in enumerate(models):
-        fitted = fit(problem, tried, False) if k else best
-        if fitted.out_of_fold is None:  # nothing attends, so that there is nothing to compare
+    chosen, *others = models
+    best = fit(problem, chosen, False)
+    lines = _mean_loss(best, chosen)
+    for tried in others:
+        if best.out_of_fold is None:  # nothing attends, so that there is nothing to compare
             break
-        losses.append(fitted.out_of_fold.losses())
-        lines.append({"n_heads": tried.n_heads, "loss": float(losses[-1].mean())})
-        if k and not _is_clear(losses[-2] - losses[-1]):
+        fitted = fit(problem, tried, False)
+        lines += _mean_loss(fitted, tried)
+        if fitted.out_of_fold is None:
+            break
+        if not _is_clear(best.out_of_fold.losses() - fitted.out_of_fold.losses()):
             break
         best, chosen = fitted, tried
     found, R, criteria = _with_criteria(best, chosen, problem)
     return replace(found, report=lines + found.report), R, criteria
+
+
+def _mean_loss(fitted: Fitted, model: Model) -> list[dict[str, Any]]:
+    """Return the line of a fit in the report; none if it has no predictions out of fold."""
+    if fitted.out_of_fold is None:
+        return []
+    return [{"n_heads": model.n_heads, "loss": float(fitted.out_of_fold.losses().mean())}]
 
 
 def _is_clear(gain: torch.Tensor) -> bool:

@@ -9,16 +9,17 @@ interest, and the variance
 
 .. math:: V = \sum_i \frac{w_i^2 g_i^2}{1 - h_i}\, r_i r_i^⊤,
 
-where h are leverages of what is known: responses may vary as they like. If the row does matter,
-:math:`V^{-1/2} s` points where a regression without mean rows points, too: their share of its
-score, m, is independent of s, and tells the direction for nothing. Often the row matters by the
-features in which it differs. With e the direction of this difference and :math:`u = V^{-1/2} s`,
+where h are leverages of what is known; the variance of responses need not be constant. If the row
+does matter, :math:`V^{-1/2} s` points where a regression without mean rows points, too: their share
+of its score, m, is independent of s and shows the direction at no cost. Often the row matters by
+the features in which it differs. With e the direction of this difference and
+:math:`u = V^{-1/2} s`,
 
 .. math:: T = ‖u + m‖² + (e^⊤(u + m))²
 
 is compared with its distribution for standard normal u, given m and e. m is shortened to length 2
-if it is longer, lest what mean rows say outweighs all else. The test is made with and without
-predictions among what is known, and the larger p-value counts.
+if it is longer, so that what mean rows say does not outweigh all else. The test is made with and
+without predictions among what is known, and the larger p-value counts.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from torch import Tensor
 from diagatt.families import get_family
 from diagatt.scores import get_score_form
 from diagatt.segments import segment_mean, segment_sum
+from diagatt.solvers.base import Model
 from diagatt.solvers.existence import (
     SAMPLES_PER_DIRECTION,
     Existence,
@@ -40,16 +42,17 @@ from diagatt.solvers.existence import (
     mean_rows,
     score_residual,
 )
-from diagatt.solvers.likelihood.em import EM, EMSettings, LatentRows
+from diagatt.solvers.likelihood import Likelihood
+from diagatt.solvers.likelihood.em import EM, LatentRows
 from diagatt.solvers.likelihood.expectation import Expectation
 from diagatt.solvers.likelihood.starts import starting_models
 from diagatt.solvers.problem import Samples
 
-# The level that is kept for this test where another one stands beside it.
+# The level that is kept for this test where another one is made as well.
 LOOKS_SHARE = 0.5
-# Dimensions of rows: at most so many, and at most one for each output and so many samples.
+# Dimensions of rows: at most this many, and at most one for each output and this many samples.
 MOST_DIMENSIONS, SAMPLES_PER_DIMENSION = 20, 15
-# EM ends after so many passes, or when a sample's log-likelihood gains less than this.
+# EM ends after this many passes, or when a sample's log-likelihood gains less than this.
 PASSES, TOLERANCE = 40, 1e-3
 # Length that m is shortened to, in standard errors.
 LONGEST = 2.0
@@ -79,19 +82,42 @@ def looks_test(samples: Samples, pooled: Tensor | None, seed: int) -> Existence 
     if rows.n_features == 0:
         return None
     q = segment_sum(_found(rows, seed) * rows.values, rows.offsets)  # (n, m)
+    # In longer samples the row that looks most different does so more.
+    beside = torch.cat([samples.covariates.double(), samples.row_mass.log()[:, None]], dim=1)
+    known = torch.cat([mean_rows(samples), beside], dim=1)
     # Predictions out of fold depend on the responses: beside rows with outliers, the test that
     # knows them finds rows in noise. The one that does not takes what a bent mean says for a row.
-    found = [_p_value(samples, rows, q, None)]
-    found += [] if pooled is None else [_p_value(samples, rows, q, pooled)]
-    p_values = [p for p in found if p is not None]
-    if len(p_values) < len(found):
-        return None
+    tests = [known] if pooled is None else [known, torch.cat([known, pooled.double()], dim=1)]
+    less, difference, p_values = _Regression(samples, beside), _difference(rows, q), list[float]()
+    for columns in tests:
+        p_value = _p_value(samples, q, _Regression(samples, columns), less, difference)
+        if p_value is None:
+            return None
+        p_values.append(p_value)
     return Existence(float(norm.isf(max(p_values))), max(p_values), samples.n_samples, 0)
 
 
-def _p_value(samples: Samples, rows: Samples, q: Tensor, pooled: Tensor | None) -> float | None:
-    """Return the p-value of T; None if pooled rows do not vary beside what is known."""
-    s, towards, V = _scores(samples, q, pooled)
+class _Regression:
+    """Regressions on main directions of some columns: of pooled rows, and the responses' GLM."""
+
+    def __init__(self, samples: Samples, columns: Tensor) -> None:
+        weights = samples.weights.double()
+        F = directions(columns, weights, samples.n_samples // SAMPLES_PER_DIRECTION)
+        self._root = weights.sqrt()[:, None]
+        self._basis = _basis(self._root * F)
+        self.leverage = self._basis.square().sum(dim=1).clamp(max=MOST_LEVERAGE)  # (n,)
+        self.residual = score_residual(samples, F)  # (n, K)
+
+    def rest(self, q: Tensor) -> Tensor:
+        """Return what is left of q, (n, m)."""
+        return q - self._basis @ (self._basis.T @ (self._root * q)) / self._root
+
+
+def _p_value(
+    samples: Samples, q: Tensor, known: _Regression, less: _Regression, difference: Tensor
+) -> float | None:
+    """Return the p-value of T; None if what is known leaves nothing of pooled rows."""
+    s, towards, V = _scores(samples, q, known, less)
     values, vectors = torch.linalg.eigh(V)
     kept = values > LEAST_VARIANCE * values.max().clamp(min=1e-300)
     if not bool(kept.any()):
@@ -101,7 +127,7 @@ def _p_value(samples: Samples, rows: Samples, q: Tensor, pooled: Tensor | None) 
     m = towards @ inverse
     m = m * min(1.0, LONGEST / max(float(m.norm()), 1e-12))
     outputs = torch.eye(samples.n_outputs).to(root)
-    effects = (_difference(rows, q)[:, None, None] * outputs).flatten(0, 1)  # (mK, K)
+    effects = (difference[:, None, None] * outputs).flatten(0, 1)  # (mK, K)
     return _tail(s @ inverse + m, m, _basis(root.T @ effects))
 
 
@@ -124,7 +150,7 @@ def _few_dimensions(samples: Samples) -> Samples:
 
 def _found(rows: Samples, seed: int) -> Tensor:
     """Return probabilities of rows to be the one that differs, from rows alone, (N, 1)."""
-    em = EM(Expectation(rows, get_score_form("affine")), EMSettings())
+    em = EM(Expectation(rows, get_score_form("affine")), Likelihood().settings(Model()))
     starts = starting_models(em, rows, np.random.default_rng(seed))
     fits = (_of_rows_alone(em, starts[name][0]) for name in ("outlier", "random"))
     model = max(fits, key=lambda fit: fit[0])[1]
@@ -153,23 +179,20 @@ def _difference(rows: Samples, q: Tensor) -> Tensor:
     return torch.linalg.lstsq(centred.T @ centred, shift, driver="gelsd").solution[:, 0]
 
 
-def _scores(samples: Samples, q: Tensor, pooled: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+def _scores(
+    samples: Samples, q: Tensor, known: _Regression, less: _Regression
+) -> tuple[Tensor, Tensor, Tensor]:
     """Return s, what mean rows add to it if they are not taken out, both (mK,), and V."""
-    w, limit = samples.weights.double(), samples.n_samples // SAMPLES_PER_DIRECTION
-    # In longer samples the row that looks most different does so more.
-    beside = torch.cat([samples.covariates.double(), samples.row_mass.log()[:, None]], dim=1)
-    known = [mean_rows(samples), beside] + ([] if pooled is None else [pooled.double()])
-    F, less = (directions(columns, w, limit) for columns in (torch.cat(known, dim=1), beside))
-    q = _tempered(q, _projected(q, F, w)[0])
-    rest, leverage = _projected(q, F, w)
-    explained = _projected(q, less, w)[0] - rest
+    w = samples.weights.double()
+    q = _tempered(q, known.rest(q))
+    rest = known.rest(q)
 
     def products(columns: Tensor, g: Tensor) -> Tensor:
         return (w[:, None, None] * columns[:, :, None] * g[:, None]).flatten(1)  # (n, mK)
 
-    scores = products(rest, score_residual(samples, F))
-    towards = products(explained, score_residual(samples, less)).sum(dim=0)
-    spread = scores / (1 - leverage).sqrt()[:, None]
+    scores = products(rest, known.residual)
+    towards = products(less.rest(q) - rest, less.residual).sum(dim=0)
+    spread = scores / (1 - known.leverage).sqrt()[:, None]
     if samples.groups is not None:
         codes = torch.unique(samples.groups, return_inverse=True)[1]
         spread = spread.new_zeros(int(codes.max()) + 1, spread.shape[1]).index_add(0, codes, spread)
@@ -186,14 +209,6 @@ def _tempered(q: Tensor, rest: Tensor) -> Tensor:
     return (
         q - rest * (1 - FARTHEST * reach.median() / reach.clamp(min=1e-300)).clamp(min=0)[:, None]
     )
-
-
-def _projected(q: Tensor, F: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Return what a regression of q on F leaves, (n, m), and leverages, (n,)."""
-    root = weights.sqrt()[:, None]
-    U = _basis(root * F)
-    rest = q - U @ (U.T @ (root * q)) / root
-    return rest, U.square().sum(dim=1).clamp(max=MOST_LEVERAGE)
 
 
 def _basis(columns: Tensor) -> Tensor:

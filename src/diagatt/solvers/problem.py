@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -20,13 +20,16 @@ from diagatt.progress import progress_bar
 from diagatt.segments import offsets_from, row_positions, sample_of_row, segment_sum, spread
 
 T = TypeVar("T")
+# Tensors of `Samples` with one entry per sample, and with one per row.
+OF_SAMPLES = ("y", "weights", "covariates", "offset", "groups")
+OF_ROWS = ("values", "log_free", "log_known", "log_prior", "missing")
 
 
 class Problem(Protocol):
     """n samples of a regression problem; `Samples` holds them in memory, `StoredProblem` on disk.
 
     A solver sees all samples through `total`, which adds up terms over parts of them, or in random
-    `batches`; samples in memory are one part. Some samples can be had in memory by `sample`.
+    `batches`; samples in memory are one part. `sample` returns some of them in memory.
     """
 
     @property
@@ -232,39 +235,23 @@ class Samples:
         offsets = offsets_from(lengths)
         rows = torch.arange(int(offsets[-1]), device=self.values.device)
         rows += spread(self.offsets[:-1][samples] - offsets[:-1], offsets)
-        return replace(
-            self,
-            values=self.values[rows],
-            offsets=offsets,
-            y=self.y[samples],
-            weights=self.weights[samples],
-            covariates=self.covariates[samples],
-            log_free=None if self.log_free is None else self.log_free[rows],
-            offset=None if self.offset is None else self.offset[samples],
-            groups=None if self.groups is None else self.groups[samples],
-            log_known=None if self.log_known is None else self.log_known[rows],
-            log_prior=None if self.log_prior is None else self.log_prior[rows],
-            missing=None if self.missing is None else self.missing[rows],
-        )
+        return self._at(samples, rows, offsets)
 
     load = take
 
     def block(self, samples: slice, rows: slice) -> Samples:
         """Return neighbouring samples and their rows, without a copy."""
-        return replace(
-            self,
-            values=self.values[rows],
-            offsets=self.offsets[samples.start : samples.stop + 1] - rows.start,
-            y=self.y[samples],
-            weights=self.weights[samples],
-            covariates=self.covariates[samples],
-            log_free=None if self.log_free is None else self.log_free[rows],
-            offset=None if self.offset is None else self.offset[samples],
-            groups=None if self.groups is None else self.groups[samples],
-            log_known=None if self.log_known is None else self.log_known[rows],
-            log_prior=None if self.log_prior is None else self.log_prior[rows],
-            missing=None if self.missing is None else self.missing[rows],
-        )
+        return self._at(samples, rows, self.offsets[samples.start : samples.stop + 1] - rows.start)
+
+    def _at(self, samples: Tensor | slice, rows: Tensor | slice, offsets: Tensor) -> Samples:
+        """Return what belongs to these samples and rows."""
+        named = {"offsets": offsets, **self._of(OF_SAMPLES, samples), **self._of(OF_ROWS, rows)}
+        return replace(self, **named)
+
+    def _of(self, names: Sequence[str], places: Tensor | slice) -> dict[str, Any]:
+        """Return the entries of tensors at some places, of those tensors that there are."""
+        found = {name: getattr(self, name) for name in names}
+        return {name: tensor[places] for name, tensor in found.items() if tensor is not None}
 
     def sample(self, most: int, generator: np.random.Generator) -> Samples:
         """Return all samples, or `most` of them drawn at random, in their order."""
@@ -282,14 +269,7 @@ class Samples:
         keep = chance >= share  # (N,)
         keep[best[row_positions(self.offsets) < least]] = True
         lengths = segment_sum(keep[:, None].to(torch.float64), self.offsets)[:, 0].long()
-        return replace(
-            self,
-            values=self.values[keep],
-            offsets=offsets_from(lengths),
-            log_known=None if self.log_known is None else self.log_known[keep],
-            log_prior=None if self.log_prior is None else self.log_prior[keep],
-            missing=None if self.missing is None else self.missing[keep],
-        )
+        return replace(self, offsets=offsets_from(lengths), **self._of(OF_ROWS, keep))
 
     def changed(self, change: Callable[[Samples], Samples]) -> Samples:
         """Return the changed samples."""

@@ -22,7 +22,7 @@ class Uniform(Solver):
     scores_see_response = False
 
     def sees_shape(self, problem: Problem) -> bool:
-        """Return whether the fit depends on the shape: not if all samples are looked at at once."""
+        """Return whether the fit depends on the shape: not if all samples go through together."""
         return not (problem.family.couples_samples and problem.in_memory is not None)
 
     def fit(

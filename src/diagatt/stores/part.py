@@ -1,16 +1,20 @@
-"""Samples that were read from a store, with what belongs to them."""
+"""Parts of a store: samples with what belongs to them, and reading the next parts ahead."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from diagatt.ragged import RaggedRows
 from diagatt.stores.shard import COVARIATES, RESPONSE, SAMPLE_IDS, WEIGHT
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +72,27 @@ class StoredPart:
         return column.to_pylist() if hasattr(column, "to_pylist") else list(column)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return everything that samples have beside their rows, by the names of the columns."""
+        """Return everything that samples have besides their rows, by the names of the columns."""
         columns = {RESPONSE: self.y, WEIGHT: self.weights, COVARIATES: self.covariates}
         columns[SAMPLE_IDS] = self.X.sample_ids
         columns |= {name: np.array(self.payload(name), dtype=object) for name in self.columns}
         return {name: column for name, column in columns.items() if column is not None}
+
+
+def read_ahead(load: Callable[[int], T], order: Sequence[int], ahead: int) -> Iterator[T]:
+    """Yield ``load(k)`` for k in order, while a thread loads the next `ahead` of them.
+
+    Nothing that was yielded is kept. An error of the thread is raised here. Closing the generator
+    ends the thread.
+    """
+    pool = ThreadPoolExecutor(1, thread_name_prefix="diagatt-read-ahead")
+    waiting: deque[Future[T]] = deque()
+    try:
+        for k in order:
+            waiting.append(pool.submit(load, k))
+            if len(waiting) > ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)

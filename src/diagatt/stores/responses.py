@@ -42,7 +42,7 @@ def response_columns(y: Any) -> dict[str, Any] | None:
         return dict(y)
     if isinstance(y, np.ndarray) and y.dtype.names is not None:
         first, *others = y.dtype.names
-        if len(others) == 1 and y.dtype[0] == np.bool_:  # as scikit-survival has it
+        if len(others) == 1 and y.dtype[0] == np.bool_:  # as in scikit-survival
             return {"event": y[first], "time": y[others[0]]}
         return {name: y[name] for name in y.dtype.names}
     frame = nw.from_native(y, pass_through=True, eager_only=True)

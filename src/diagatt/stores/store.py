@@ -15,8 +15,7 @@ from diagatt.lifetimes import are_times
 from diagatt.ragged import RaggedRows
 from diagatt.stores import build
 from diagatt.stores.manifest import Manifest, read_manifest
-from diagatt.stores.part import StoredPart
-from diagatt.stores.read_ahead import read_ahead
+from diagatt.stores.part import StoredPart, read_ahead
 from diagatt.stores.responses import as_given
 from diagatt.stores.row_types import disk_dtype, memory_dtype
 from diagatt.stores.shard import (

@@ -1,4 +1,4 @@
-"""Our numbers beside the published ones, cell by cell, with a verdict and the reason for it."""
+"""Our numbers next to the published ones, cell by cell, with a verdict and the reason for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The methods of the paper's tables, tuned as supplement S7.2 says, and ours beside them.
+"""The methods of the paper's tables, tuned as supplement S7.2 says, and ours next to them.
 
 The paper's own methods are group lasso, MDSP, Two-Step, and standard and diagonalized attention
 with one head and with R heads chosen on a held-out eighth. Beside them stand our default DiagAtt,
@@ -20,7 +20,7 @@ __all__ = ["METHODS", "ORACLE", "OURS", "PAPER_METHODS", "Method", "make_estimat
 PAPER_METHODS = (
     *("grouplasso", "mdsp", "two-step", "stdatt-1", "stdatt-r", "diagatt-1", "diagatt-r"),
 )
-#: What we set beside them.
+#: What they are compared with.
 OURS = ("diagatt", "pooled", "gated")
 ORACLE = "oracle"
 

@@ -32,7 +32,7 @@ class Scenario(Protocol):
 
     @property
     def name(self) -> str:
-        """Name of the column, as `published` has it."""
+        """Name of the column in `published`."""
 
     def reason_to_skip(self) -> str | None:
         """Return why the scenario cannot be run here, or None."""
@@ -44,7 +44,7 @@ class Scenario(Protocol):
     def run(self, method: str, replication: int, scale: float) -> dict[str, Any]:
         """Return metrics by name, CRLR and accuracy in per cent as the paper prints them.
 
-        ``seconds`` and ``details``, if given, are kept beside them.
+        ``seconds`` and ``details``, if given, are kept with them.
         """
 
 

@@ -83,7 +83,7 @@ class HeadDiagnosis:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Diagnoses of all heads: ``heads`` holds a `HeadDiagnosis` each, and `str` all verdicts."""
+    """Diagnoses of all heads: one `HeadDiagnosis` per head in ``heads``, all verdicts in `str`."""
 
     heads: tuple[HeadDiagnosis, ...]
 

@@ -52,7 +52,7 @@ class GrowthReport:
         for condition in self.conditions:
             if condition.name == name:
                 return condition
-        raise KeyError(f"{name!r} is none of {[c.name for c in self.conditions]}.")
+        raise KeyError(f"{name!r} is not one of {[c.name for c in self.conditions]}.")
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.conditions))

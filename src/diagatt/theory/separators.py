@@ -82,8 +82,8 @@ def single_head_subspace_separator(
 
         W = U Δ_I^{-1/2} P_{Z_I}^⊥ Δ_I^{-1/2} Uᵀ / τ,   rank W = q = m − rank Z_I,
 
-    and the gap is q/τ exactly. Nothing is asked of Δ outside the subspace. ``basis`` (d, m) needs
-    independent columns only; it is made orthonormal.
+    and the gap is q/τ exactly. Nothing is required of Δ outside the subspace. The columns of
+    ``basis`` (d, m) need only be independent; they are made orthonormal.
 
     Examples
     --------

@@ -7,6 +7,7 @@ from diagatt.families import get_family
 from diagatt.solvers import Model
 from diagatt.solvers.gradient import train
 from diagatt.solvers.problem import Samples
+from tests.solvers.gradient.training import training
 
 
 def problem(n=60):
@@ -37,7 +38,7 @@ def test_blocks_add_up_to_the_gradient_of_the_partial_likelihood(monkeypatch):
     for kept in (0, 10**9):  # two passes, and one that remembers
         monkeypatch.setattr(train, "KEPT_ENTRIES", kept)
         module.zero_grad()
-        total = train.backward(module, samples, train.Training(), 90.0)
+        total = train.backward(module, samples, training(), 90.0)
         torch.testing.assert_close(total / 90, loss)
         torch.testing.assert_close(module.value.grad, expected[0])
         torch.testing.assert_close(module.query_key.weight.grad, expected[1])
@@ -46,4 +47,4 @@ def test_blocks_add_up_to_the_gradient_of_the_partial_likelihood(monkeypatch):
 def test_batches_are_not_chosen_for_samples_that_belong_together():
     samples = problem()
     module = Model().module(samples)
-    assert train.Training().chosen_optimizer(samples, module) == "lbfgs"
+    assert training().chosen_optimizer(samples, module) == "lbfgs"

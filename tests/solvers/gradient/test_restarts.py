@@ -7,8 +7,7 @@ from sklearn.utils import check_random_state
 
 from diagatt import DiagonalAttention
 from diagatt.solvers.gradient.restarts import average
-from diagatt.solvers.gradient.train import Training
-from tests.solvers.gradient.training import gradient_regressor, trained
+from tests.solvers.gradient.training import gradient_regressor, trained, training
 from tests.solvers.samples import D, make_problem, ragged
 
 # Short fits need not find a row; what is tested here is something else.
@@ -23,7 +22,7 @@ def test_restarts_are_averaged(n_heads, coupling):
     model = gradient_regressor(n_restarts=3, init_scale=1.0, **options).fit(X, y)
     seed = check_random_state(0).randint(2**31 - 1)
     problem = make_problem()
-    settings = Training(
+    settings = training(
         optimizer="adam",
         learning_rate=model.solver.learning_rate,
         batch_size=model.solver.batch_size,

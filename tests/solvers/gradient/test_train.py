@@ -10,14 +10,14 @@ from diagatt import DiagonalAttention
 from diagatt.attention import AttentionModule
 from diagatt.segments import segment_max
 from diagatt.solvers.gradient.adam import train
-from diagatt.solvers.gradient.train import Training, fit_values, predictors, risk, start_at_pooled
-from tests.solvers.gradient.training import gradient_regressor, trained
+from diagatt.solvers.gradient.train import fit_values, predictors, risk, start_at_pooled
+from tests.solvers.gradient.training import gradient_regressor, trained, training
 from tests.solvers.samples import D, make_problem, problem_of, ragged
 
 
 def test_lbfgs_ends_where_the_gradient_of_the_objective_vanishes():
     problem = make_problem()
-    settings = Training(optimizer="lbfgs", max_steps=5000, ridge=1.0, score_ridge=0.1)
+    settings = training(optimizer="lbfgs", max_steps=5000, ridge=1.0, score_ridge=0.1)
     module, history = trained(problem, settings)
     z = module(problem.values, problem.offsets, problem.covariates)
     objective = problem.mean_loss(z) + settings.penalty(module, problem)
@@ -42,13 +42,13 @@ def test_scaling_the_response_scales_predictions(factor):
 
 def test_the_optimizer_that_suits_the_data_is_chosen(monkeypatch):
     problem, module = make_problem(), DiagonalAttention(D)
-    assert Training().chosen_optimizer(problem, module) == "lbfgs"
-    assert Training(optimizer="adam").chosen_optimizer(problem, module) == "adam"
+    assert training().chosen_optimizer(problem, module) == "lbfgs"
+    assert training(optimizer="adam").chosen_optimizer(problem, module) == "adam"
     for share in ("row_dropout", "value_dropout", "validation_fraction"):
-        assert Training(**{share: 0.1}).chosen_optimizer(problem, module) == "adam"
-    assert Training().chosen_optimizer(problem, DiagonalAttention(D, value_bound=1.0)) == "adam"
+        assert training(**{share: 0.1}).chosen_optimizer(problem, module) == "adam"
+    assert training().chosen_optimizer(problem, DiagonalAttention(D, value_bound=1.0)) == "adam"
     monkeypatch.setattr("diagatt.solvers.gradient.train.SMALL_DATA", 10)
-    assert Training().chosen_optimizer(problem, module) == "adam"
+    assert training().chosen_optimizer(problem, module) == "adam"
 
 
 @pytest.mark.parametrize("family", ["gaussian", "bernoulli", "multinomial", "poisson"])
@@ -100,7 +100,7 @@ def test_a_module_of_ones_own_is_trained(optimizer):
     largest = np.array([x.max(axis=0) for x in X])
     y = largest @ [1.0, -2.0, 0.5] + 3
     module, problem = MaximumPooling(D).double(), problem_of(X, y)
-    how = Training(optimizer=optimizer, max_epochs=300, learning_rate=0.05, ridge=0, score_ridge=0)
+    how = training(optimizer=optimizer, max_epochs=300, learning_rate=0.05, ridge=0, score_ridge=0)
     history = train(module, problem, how, seed=0)
     assert history[-1]["loss"] < 1e-2 * history[0]["loss"]
     np.testing.assert_allclose(predictors(module, problem)[:, 0], y, atol=0.1)
@@ -109,7 +109,7 @@ def test_a_module_of_ones_own_is_trained(optimizer):
 def test_samples_of_one_row_are_solved_exactly():
     X, y = ragged(shortest=1, longest=1)
     module = DiagonalAttention(D).double()
-    (entry,) = train(module, problem_of(X, y), Training(ridge=1.0), seed=0)
+    (entry,) = train(module, problem_of(X, y), training(ridge=1.0), seed=0)
     theirs = Ridge(alpha=1.0).fit(X.values, y)
     np.testing.assert_allclose(module.value.detach()[0, :, 0], theirs.coef_)
     assert entry["loss"] == pytest.approx(0.5 * np.mean((y - theirs.predict(X.values)) ** 2))
@@ -117,4 +117,4 @@ def test_samples_of_one_row_are_solved_exactly():
 
 def test_lbfgs_warns_if_it_was_stopped():
     with pytest.warns(ConvergenceWarning, match="stopped after 2 steps before it converged"):
-        trained(make_problem(), Training(optimizer="lbfgs", max_steps=2))
+        trained(make_problem(), training(optimizer="lbfgs", max_steps=2))

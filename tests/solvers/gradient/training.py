@@ -1,8 +1,11 @@
 """Modules that are initialized and trained as `Gradient` does it."""
 
+from dataclasses import replace
+
 import torch
 
 from diagatt import DiagonalAttention
+from diagatt.solvers import Gradient, Model
 from diagatt.solvers.gradient.adam import train
 from diagatt.solvers.gradient.train import Training, start_at_pooled
 from tests.models import regressor
@@ -13,10 +16,15 @@ def gradient_regressor(**options):
     return regressor(**{"solver": "gradient", "random_state": 0, **options})
 
 
+def training(**options) -> Training:
+    """Return how to train, as `Gradient` does where nothing else is said."""
+    return replace(Gradient().training(Model()), **options)
+
+
 def adam(**options):
     """Return short training by Adam, without penalties."""
     common = {"optimizer": "adam", "batch_size": 8, "learning_rate": 0.02, "max_epochs": 6}
-    return Training(**{**common, "ridge": 0.0, "score_ridge": 0.0, **options})
+    return training(**{**common, "ridge": 0.0, "score_ridge": 0.0, **options})
 
 
 def initialize(module, problem, seed, ridge=0.0, init_scale=0.1):

@@ -1,10 +1,18 @@
-"""A latent-row model with drawn parameters."""
+"""A latent-row model with drawn parameters, and settings of EM."""
+
+from dataclasses import replace
 
 import torch
 
-from diagatt.solvers.likelihood.em import LatentRows
+from diagatt.solvers import Likelihood, Model
+from diagatt.solvers.likelihood.em import EMSettings, LatentRows
 from diagatt.solvers.likelihood.expected import ResponseModel
 from diagatt.solvers.likelihood.row_model import RowModel
+
+
+def em_settings(**options) -> EMSettings:
+    """Return settings of EM, those of `Likelihood` where nothing else is said."""
+    return replace(Likelihood().settings(Model()), **options)
 
 
 def random_model(rng, R, d, q, K=1) -> LatentRows:

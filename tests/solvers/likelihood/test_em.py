@@ -5,11 +5,11 @@ import pytest
 
 from diagatt import simulate
 from diagatt.scores import get_score_form
-from diagatt.solvers.likelihood.em import EM, EMSettings, LatentRows
+from diagatt.solvers.likelihood.em import EM, LatentRows
 from diagatt.solvers.likelihood.expectation import Expectation
 from diagatt.solvers.likelihood.expected import ResponseModel
 from tests.models import regressor
-from tests.solvers.likelihood.latent_rows import random_model
+from tests.solvers.likelihood.latent_rows import em_settings, random_model
 from tests.solvers.samples import problem_of
 
 
@@ -27,7 +27,7 @@ def test_likelihood_never_falls(family, R):
         "multinomial": (np.digitize(z, [-0.5, 0.5]), 3),
     }[family]
     problem = problem_of(data.X, y, family, K)
-    settings = EMSettings(shrinkage=0.0, ridge=1e-9, tolerance=1e-7)
+    settings = em_settings(shrinkage=0.0, ridge=1e-9, tolerance=1e-7)
     expectation = Expectation(problem, get_score_form("affine"))
     em = EM(expectation, settings)
     fit = em.run(random_model(rng, R, 3, 1, K), 60)
@@ -44,7 +44,7 @@ def test_m_step_is_stationary():
     """At convergence the numerical gradient of the exact likelihood in V and b vanishes."""
     data = simulate.regression(80, p=5, d=2, mu=(3.0,), sigma2=(3.0,), seed=0)
     problem = problem_of(data.X, data.y)
-    settings = EMSettings(shrinkage=0.0, ridge=1e-12, tolerance=1e-13)
+    settings = em_settings(shrinkage=0.0, ridge=1e-12, tolerance=1e-13)
     expectation = Expectation(problem, get_score_form("affine"))
     em = EM(expectation, settings)
     model = em.run(random_model(np.random.default_rng(0), 1, 2, 1), 500).model

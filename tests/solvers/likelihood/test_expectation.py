@@ -9,9 +9,9 @@ from scipy.stats import multivariate_normal, norm
 
 from diagatt import RaggedRows
 from diagatt.scores import get_score_form
-from diagatt.solvers.likelihood.em import EM, EMSettings
+from diagatt.solvers.likelihood.em import EM
 from diagatt.solvers.likelihood.expectation import Expectation
-from tests.solvers.likelihood.latent_rows import random_model
+from tests.solvers.likelihood.latent_rows import em_settings, random_model
 from tests.solvers.samples import problem_of
 
 
@@ -57,7 +57,7 @@ def test_e_step_equals_enumeration(R, score_form, distinct):
     context = form.context(problem.values, problem.offsets)
     model = random_model(rng, R, 2, context.shape[1])
     expectation = Expectation(problem, form, distinct)
-    expected = EM(expectation, EMSettings()).expect(model)
+    expected = EM(expectation, em_settings()).expect(model)
     value, r = enumerate_posterior(problem, context, model, distinct)
     assert expected.log_likelihood == pytest.approx(value, rel=1e-10)
     kept = expectation.of_part(problem).run(model.rows, model.response, keep=True)

@@ -12,11 +12,11 @@ from diagatt import simulate
 from diagatt.scores import get_score_form
 from diagatt.solvers.base import Model
 from diagatt.solvers.likelihood import Likelihood
-from diagatt.solvers.likelihood.em import EM, EMSettings
+from diagatt.solvers.likelihood.em import EM
 from diagatt.solvers.likelihood.expectation import Expectation
 from diagatt.solvers.likelihood.expected import NoneModel
 from tests.closeness import assert_equal_up_to_rounding
-from tests.solvers.likelihood.latent_rows import random_model
+from tests.solvers.likelihood.latent_rows import em_settings, random_model
 from tests.solvers.samples import problem_of
 
 D = 3
@@ -98,7 +98,7 @@ def test_the_likelihood_is_that_of_observed_entries(family, none):
     if none:
         own = NoneModel(0.7, torch.tensor([0.4], dtype=torch.float64))
         model = replace(model, response=replace(model.response, none=own))
-    em = EM(Expectation(problem, AFFINE), EMSettings(none=none))
+    em = EM(Expectation(problem, AFFINE), em_settings(none=none))
     ours, theirs = em.expect(model).log_likelihood, brute_force(problem, model, family)
     if family == "gaussian":
         assert_equal_up_to_rounding(ours, theirs, 10_000)
@@ -120,7 +120,7 @@ def test_nothing_missing_is_the_ordinary_e_step(family):
     values = torch.where(problem.missing, 0.5, problem.values)
     nothing = replace(problem, values=values, missing=torch.zeros_like(problem.missing))
     plain = replace(nothing, missing=None)
-    ours, theirs = (EM(Expectation(p, AFFINE), EMSettings()) for p in (nothing, plain))
+    ours, theirs = (EM(Expectation(p, AFFINE), em_settings()) for p in (nothing, plain))
     one, two = ours.expect(model), theirs.expect(model)
     assert_equal_up_to_rounding(one.log_likelihood, two.log_likelihood, 1000)
     assert_equal_up_to_rounding(one.moments, two.moments, 1000)
@@ -135,7 +135,7 @@ def test_nothing_missing_is_the_ordinary_e_step(family):
 @pytest.mark.parametrize("family", ["gaussian", "bernoulli", "poisson"])
 def test_the_likelihood_never_falls(family):
     problem = incomplete(n=80, family=family)
-    em = EM(Expectation(problem, AFFINE), EMSettings(shrinkage=0.0, ridge=1e-9, tolerance=1e-7))
+    em = EM(Expectation(problem, AFFINE), em_settings(shrinkage=0.0, ridge=1e-9, tolerance=1e-7))
     fit = em.run(random_model(np.random.default_rng(3), 1, D, 1), 40)
     values = np.array([line["log_likelihood"] for line in fit.history])
     assert fit.log_likelihood > values[0]
@@ -147,7 +147,7 @@ def test_the_likelihood_never_falls(family):
 
 def test_em_ends_where_the_brute_force_likelihood_is_flat():
     problem = incomplete(n=30, share=0.2)
-    em = EM(Expectation(problem, AFFINE), EMSettings(shrinkage=0.0, ridge=1e-12, tolerance=1e-11))
+    em = EM(Expectation(problem, AFFINE), em_settings(shrinkage=0.0, ridge=1e-12, tolerance=1e-11))
     model = em.run(random_model(np.random.default_rng(0), 1, D, 1), 600).model
 
     def moved(change, k):

@@ -11,10 +11,10 @@ from diagatt import RaggedRows
 from diagatt.scores import get_score_form
 from diagatt.segments import segment_sum
 from diagatt.solvers import Likelihood, Model
-from diagatt.solvers.likelihood.em import EM, EMSettings, LatentRows
+from diagatt.solvers.likelihood.em import EM, LatentRows
 from diagatt.solvers.likelihood.expectation import Expectation
 from diagatt.solvers.likelihood.expected import NoneModel
-from tests.solvers.likelihood.latent_rows import random_model
+from tests.solvers.likelihood.latent_rows import em_settings, random_model
 from tests.solvers.none import some_without
 from tests.solvers.samples import problem_of
 
@@ -47,7 +47,7 @@ def test_e_step_equals_enumeration():
         without += w * none / evidence
         rows.append(active / evidence)
     expectation = Expectation(problem, get_score_form("affine"))
-    em = EM(expectation, EMSettings())
+    em = EM(expectation, em_settings())
     assert em.expect(model).log_likelihood == pytest.approx(total, rel=1e-12)
     assert em.expect(model).without == pytest.approx(without, rel=1e-12)
     part = expectation.of_part(problem).run(model.rows, model.response, keep=True)
@@ -65,7 +65,7 @@ def test_likelihood_never_falls(family):
         "multinomial": (np.digitize(z, [-0.5, 0.5]), 3),
     }[family]
     problem = problem_of(X, y, family, K)
-    settings = EMSettings(shrinkage=0.0, ridge=1e-9, tolerance=1e-7)
+    settings = em_settings(shrinkage=0.0, ridge=1e-9, tolerance=1e-7)
     em = EM(Expectation(problem, get_score_form("affine")), settings)
     fit = em.run(with_none(random_model(rng, 1, 3, 1, K), K=K), 60)
     values = [h["log_likelihood"] for h in fit.history]
@@ -77,7 +77,7 @@ def test_likelihood_never_falls(family):
 
 def test_share_and_value_of_none_are_at_a_maximum():
     X, y, _ = some_without(150, 0.6, seed=1)
-    settings = EMSettings(shrinkage=0.0, ridge=1e-12, tolerance=1e-12)
+    settings = em_settings(shrinkage=0.0, ridge=1e-12, tolerance=1e-12)
     em = EM(Expectation(problem_of(X, y), get_score_form("affine")), settings)
     model = em.run(with_none(random_model(np.random.default_rng(0), 1, 3, 1)), 1000).model
 
@@ -111,6 +111,6 @@ def test_the_fitted_attention_has_the_posterior_of_rows_without_responses():
 def test_a_share_of_one_is_the_model_without_none():
     """At π → 1 the likelihood is that of the model in which every sample has a row."""
     problem, plain = small_problem(1), random_model(np.random.default_rng(1), 1, 2, 1)
-    em = EM(Expectation(problem, get_score_form("affine")), EMSettings())
+    em = EM(Expectation(problem, get_score_form("affine")), em_settings())
     both = [em.expect(m).log_likelihood for m in (plain, with_none(plain, share=1 - 1e-12))]
     assert both[0] == pytest.approx(both[1], rel=1e-9)

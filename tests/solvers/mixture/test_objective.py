@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 import torch
 
-from diagatt.solvers import Model
+from diagatt.solvers import Mixture, Model
 from diagatt.solvers.gradient.train import backward
-from diagatt.solvers.mixture.objective import MixtureModule, MixtureTraining, null_dispersion
+from diagatt.solvers.mixture.objective import MixtureModule, null_dispersion
 from tests.golden.cases import draw
 from tests.solvers.samples import make_problem, problem_of
 
-HOW = MixtureTraining(ridge=2.0, score_ridge=3.0, linear_ridge=0.5)
+HOW = Mixture(score_ridge=3.0, linear_ridge=0.5).training(Model(ridge=2.0))
+FREE = {"score_ridge": 0.0, "linear_ridge": 0.0}
 
 
 def problem(family="gaussian", n=30):
@@ -110,10 +111,10 @@ def test_the_dispersion_stays_above_a_hundredth_of_the_null():
 def test_the_values_penalty_is_in_units_of_the_dispersion():
     """So that ridge means what it means beside the loss of a GLM, φ times −log p."""
     samples = make_problem()
-    module, how = mixture_module(samples), MixtureTraining(ridge=2.0, score_ridge=0, linear_ridge=0)
+    module, how = mixture_module(samples), replace(HOW, **FREE)
     square = float(module.attention.value.detach().square().sum())
     expected = square / float(module.phi.detach()) / samples.total_weight
     assert float(how.penalty(module, samples).detach()) == pytest.approx(expected)
     assert how.penalizes
-    assert not MixtureTraining(ridge=0, score_ridge=0, linear_ridge=0).penalizes
+    assert not replace(HOW, **FREE, ridge=0.0).penalizes
     assert math.isclose(how.in_unit(1.0, math.e), 2.0)

@@ -53,6 +53,6 @@ def test_the_size_of_scores_does_not_matter(drawn):
         module.set_phi(fitted.dispersion)
         with torch.no_grad():
             module.attention.query_key.set_matrix(size * module.attention.query_key.matrix())
-        shares.append(free_prevalence(module, problem, solver._training(Model())))
+        shares.append(free_prevalence(module, problem, solver.training(Model())))
     assert shares[0] == pytest.approx(shares[1], abs=2e-3)
     assert shares[0] == pytest.approx(fitted.prevalence, abs=2e-3)

@@ -129,7 +129,7 @@ def _table(adata: Any, **how: Any) -> Iterator[CellTable]:
 
 
 def arguments(samples: CellSamples, fits: bool) -> dict[str, Any]:
-    """Return what a method takes beside the rows."""
+    """Return what a method takes besides the rows."""
     found = {"covariates": samples.covariates}
     if fits:
         weights = samples.weights

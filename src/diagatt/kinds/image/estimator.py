@@ -152,7 +152,7 @@ class _ImageEstimator(KindEstimator):
         return PatchRows(**{name: getattr(self, name) for name in names})
 
     def _standardized(self, rows: RaggedRows) -> RaggedRows:
-        """Shift and scale all pixels alike, so that the model stays and 0…255 trains well."""
+        """Shift and scale all pixels alike, which changes no model but lets 0…255 train well."""
         mean, scale = (rows.dtype.type(v) for v in (self.pixel_mean_, self.pixel_scale_))
         values = rows.values - mean
         values /= scale

@@ -68,7 +68,7 @@ def read_folder(
     ]
     if loose and labelled:
         raise ValueError(
-            f"{root} holds images beside subfolders of images: {loose[0].name} has no class; move "
+            f"{root} holds images next to subfolders of images: {loose[0].name} has no class; move "
             "it into a subfolder."
         )
     images = loose or [path for path, _ in labelled]

@@ -81,7 +81,7 @@ def _place(path: Path) -> Path:
 
 
 def _coords_folder(place: Path) -> Path | None:
-    """Return the folder of coordinates beside one of arrays, as torchmil has it."""
+    """Return the folder of coordinates next to one of arrays, as torchmil lays them out."""
     if not place.name.startswith("features"):
         return None
     folder = place.parent / place.name.replace("features", "coords", 1)

@@ -156,7 +156,10 @@ class Contest:
 
     @property
     def _is_small(self) -> bool:
-        """Whether a solver that fits on its own costs little: then fits compute in float64."""
+        """Whether rows times squared features are few, by which `Auto` chose float64.
+
+        A solver that fits on its own then costs little.
+        """
         return self.dtype == torch.float64
 
     @property

@@ -1,4 +1,8 @@
-"""L-BFGS for many problems at once: one call of the objective serves all that are not done."""
+"""L-BFGS for many problems at once: one call of the objective serves all that are not done.
+
+One problem alone goes to scipy (`diagatt.solvers.lbfgs`), whose line search also looks at the slope
+of its trial points.
+"""
 
 from __future__ import annotations
 

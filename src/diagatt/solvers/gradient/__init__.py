@@ -40,6 +40,9 @@ from diagatt.solvers.sandwich import Errors, Objective, sandwich_errors
 
 __all__ = ["Gradient", "Refined"]
 
+# Epochs of Adam and steps of L-BFGS, unless `max_epochs` says otherwise.
+MAX_EPOCHS, MAX_STEPS = 20, 2000
+
 
 class Gradient(Solver):
     """Empirical risk minimization (equation obj), from one or several starts that are averaged.
@@ -167,11 +170,11 @@ class Gradient(Solver):
         self.none = none
 
     def sees_shape(self, problem: Problem) -> bool:
-        """Return whether the fit depends on the shape: not if all samples are looked at at once."""
+        """Return whether the fit depends on the shape: not if all samples go through together."""
         if not problem.family.couples_samples or problem.in_memory is None:
             return True
         module = self._module(problem, model=Model())
-        return self._training(Model()).chosen_optimizer(problem, module) != "lbfgs"
+        return self.training(Model()).chosen_optimizer(problem, module) != "lbfgs"
 
     def refuse(self, problem: Problem, model: Model) -> str | None:
         """Say why L-BFGS cannot do what is asked, or which rank is impossible."""
@@ -182,7 +185,7 @@ class Gradient(Solver):
             return refuse_none(self.none, problem, model)
         cuts_rank = self.rank is not None and self.parameterization == "full"
         bounded = self.value_bound is not None or self.score_bound is not None
-        if self._training(model).needs_batches or bounded or cuts_rank:
+        if self.training(model).needs_batches or bounded or cuts_rank:
             return (
                 "optimizer='lbfgs' takes no row_dropout, value_dropout, validation_fraction, "
                 "bounds or rank of a full W: use optimizer='adam'."
@@ -205,7 +208,7 @@ class Gradient(Solver):
         # One seed per restart; the first does not depend on how many there are.
         seeds = np.random.SeedSequence(seed).generate_state(self.n_restarts)
         several = verbose and len(seeds) > 1  # one bar for all of them
-        how = replace(self._training(model), verbose=verbose and not several)
+        how = replace(self.training(model), verbose=verbose and not several)
         if problem.family.couples_samples and problem.in_memory is None:
             how = GivenBaseline.of(how)
         modules, history = [], []
@@ -232,11 +235,11 @@ class Gradient(Solver):
         """Return an attention to train with an encoder, at its start."""
         module = self._module(problem, model)
         module.reset_parameters(self.init_scale, torch.Generator().manual_seed(seed))
-        return Joint(module, module, self._training(model))
+        return Joint(module, module, self.training(model))
 
     def errors(self, fitted: Fitted, samples: Samples, model: Model) -> Errors:
         """Return the sandwich of the penalized risk; none if training stopped short of it."""
-        how = self._training(model)
+        how = self.training(model)
         whole = Objective(lambda module, _: how.penalty(module, samples) * samples.total_weight)
         return sandwich_errors(fitted.module, samples, None, whole)
 
@@ -244,17 +247,13 @@ class Gradient(Solver):
         names = ("parameterization", "rank", "temperature", "value_bound", "score_bound", "none")
         return model.module(problem, **{name: getattr(self, name) for name in names})
 
-    def _training(self, model: Model) -> Training:
-        own = set(Training.__dataclass_fields__) & set(self.get_params(deep=False))
-        settings = {name: getattr(self, name) for name in own}
-        if self.max_epochs is None:  # each optimizer has its own default
-            del settings["max_epochs"]
-        else:
-            settings["max_steps"] = self.max_epochs
-        return Training(ridge=model.ridge, least_rows=model.least_rows, **settings)
+    def training(self, model: Model) -> Training:
+        """Return how a module is trained."""
+        beside = {"ridge": model.ridge, "least_rows": model.least_rows}
+        return Training.asked(self.get_params(deep=False), MAX_EPOCHS, MAX_STEPS, **beside)
 
     def _described(self, model: Model) -> dict[str, Any]:
-        """Return what a checkpoint depends on beside training and shapes."""
+        """Return what a checkpoint depends on besides training and shapes."""
         names = ("temperature", "value_bound", "score_bound")
         own = {name: getattr(self, name) for name in names}
         return {"score_form": model.score_form.name, "coupling": model.coupling, **own}

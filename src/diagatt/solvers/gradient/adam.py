@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from diagatt.attention.module import AttentionModule
 from diagatt.progress import progress_bar
@@ -35,12 +35,14 @@ class AdamRun:
     problem : Problem
     how : Training
     seed : int
-        Decides about batches, dropped rows and held-out samples.
+        Seeds batches, dropped rows and the choice of held-out samples.
     checkpoint : Checkpoint, optional
         Where the state is kept; training resumes from it bit for bit.
     described : dict, optional
-        What the module is, beside the shapes of its parameters; for the checkpoint.
+        What the module is, besides the shapes of its parameters; for the checkpoint.
     """
+
+    title: ClassVar[str] = "Adam"  # of the progress bar
 
     def __init__(
         self,
@@ -52,6 +54,7 @@ class AdamRun:
         described: dict[str, Any] | None = None,
     ) -> None:
         self.module, self.how = module, how
+        self.trained: nn.Module = module  # all that is trained, as one module
         self.generator = torch.Generator().manual_seed(seed)
         self.held_out: Problem | None = None
         if how.validation_fraction > 0:
@@ -63,7 +66,9 @@ class AdamRun:
             self.held_out, problem = problem.take(order[:cut]), problem.take(order[cut:])
         self.problem = problem
         self.mean_weight = problem.total_weight / problem.n_samples
-        self.optimizer = torch.optim.Adam(module.parameters(), lr=how.learning_rate)
+        self.optimizer = torch.optim.AdamW(
+            module.parameters(), lr=how.learning_rate, weight_decay=0.0
+        )
         self.history: History = []
         self.best: dict[str, Tensor] = {}
         self.file: RunState | None = None
@@ -78,7 +83,7 @@ class AdamRun:
         if found is not None:
             self.restore(*found)
         done = len(self.history)
-        with progress_bar("Adam", self.how.max_epochs, self.how.verbose) as advance:
+        with progress_bar(self.title, self.how.max_epochs, self.how.verbose) as advance:
             advance(steps=done)
             for epoch in range(done + 1, self.how.max_epochs + 1):
                 if self.is_past_patience():
@@ -90,12 +95,13 @@ class AdamRun:
                 ):
                     self.file.write(*self.state())
         if self.best:
-            self.module.load_state_dict(self.best)
+            self.trained.load_state_dict(self.best)
         return self.history
 
     def run_epoch(self, epoch: int) -> dict[str, float]:
         """Visit every sample once; with `value_dropout` once more, for the values alone."""
         problem, how = self.problem, self.how
+        self.trained.train()
         total = torch.zeros((), dtype=torch.float64, device=problem.device)
         drawn = (self.generator, how.least_rows)
         batches = problem.batches(how.batch_size, how.row_dropout, *drawn)
@@ -109,21 +115,22 @@ class AdamRun:
                 total += self.step(batch, count)
                 self.step(rest, rest_count, values_only=True)
                 del batch, rest  # they are as large as all that the next ones are made of
+        self.trained.eval()
         (total,) = problem.group.add([total])
         loss = float(total) / problem.total_weight
         check_finite(loss, epoch)
         if self.held_out is None:
             return entry(epoch, loss)
-        validation_loss = risk(self.module, self.held_out)
+        validation_loss = self.held_out_loss(self.held_out)
         if not self.best or validation_loss < min(h["validation_loss"] for h in self.history):
-            self.best = {k: v.detach().clone() for k, v in self.module.state_dict().items()}
+            self.best = {k: v.detach().clone() for k, v in self.trained.state_dict().items()}
         return entry(epoch, loss, validation_loss)
 
     def step(self, batch: Samples, count: int, values_only: bool = False) -> Tensor:
         """Take one step on `count` samples of all processes; return the summed loss of ours."""
         self.optimizer.zero_grad()
         # Over the expected weight of a batch, not its own: every sample counts by its weight alone.
-        loss = backward(self.module, batch, self.how, count * self.mean_weight)
+        loss = self.backward(batch, count * self.mean_weight)
         self._add_over_processes()
         if self.how.penalizes:
             self.how.penalty(self.module, self.problem).backward()
@@ -135,6 +142,14 @@ class AdamRun:
             self.module.project_()
         return loss
 
+    def backward(self, batch: Samples, total_weight: float) -> Tensor:
+        """Add the gradient of the summed loss over `total_weight`; return the summed loss."""
+        return backward(self.module, batch, self.how, total_weight)
+
+    def held_out_loss(self, samples: Problem) -> float:
+        """Return the mean loss of held-out samples."""
+        return risk(self.module, samples)
+
     def _add_over_processes(self) -> None:
         group = self.problem.group
         if group.size > 1:
@@ -144,7 +159,7 @@ class AdamRun:
 
     def is_past_patience(self) -> bool:
         """Return whether the held-out loss has not fallen for `patience` epochs."""
-        if self.held_out is None or not self.history:
+        if self.how.patience is None or self.held_out is None or not self.history:
             return False
         losses = [h["validation_loss"] for h in self.history]
         return len(losses) - 1 - int(np.argmin(losses)) >= self.how.patience

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -12,11 +10,11 @@ from torch import Tensor, nn
 
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.module import AttentionModule
-from diagatt.progress import progress_bar
-from diagatt.solvers.gradient.train import Training, check_finite
-from diagatt.solvers.problem import Samples
+from diagatt.solvers.gradient.adam import AdamRun
+from diagatt.solvers.gradient.train import History, Training
+from diagatt.solvers.problem import Problem, Samples
 
-__all__ = ["Joint", "objective", "train_encoder"]
+__all__ = ["EncoderRun", "Joint", "train_encoder"]
 
 
 class Joint(NamedTuple):
@@ -27,72 +25,85 @@ class Joint(NamedTuple):
     how: Training
 
 
-def encoded(encoder: Callable[[Tensor], Tensor], samples: Samples) -> Samples:
-    """Return samples with encoded rows."""
-    return replace(samples, values=encoder(samples.values), missing=None)
+class EncoderRun(AdamRun):
+    """A run of Adam that also trains the encoder of the rows that its module sees.
 
-
-def objective(
-    encoder: nn.Module, joint: Joint, samples: Samples, total_weight: float | None = None
-) -> Tensor:
-    """Return the weighted mean loss of samples plus the solver's penalty, a scalar.
-
-    `total_weight` is that of all samples, if these are some of them: the penalty is per unit of it.
+    Parameters
+    ----------
+    encoder : torch module
+        Maps rows (N, d) to rows (N, d'); trained in place.
+    joint : Joint
+        Trained in place.
+    problem : Problem
+        Samples with rows that are not encoded yet.
+    ridge : float
+        Decay of the encoder's weights (AdamW).
+    seed : int
     """
-    seen = encoded(encoder, samples)
-    loss = (seen.weights * joint.how.losses(joint.module, seen)).sum() / seen.weights.sum()
-    share = 1.0 if total_weight is None else samples.total_weight / total_weight
-    return loss + share * joint.how.penalty(joint.module, seen)
+
+    title = "encoder"
+
+    def __init__(
+        self, encoder: nn.Module, joint: Joint, problem: Problem, ridge: float, seed: int
+    ) -> None:
+        super().__init__(joint.module, problem, joint.how, seed)
+        self.encoder = encoder
+        self.trained = nn.ModuleDict({"encoder": encoder, "module": joint.module})
+        maps = list(encoder.parameters())
+        if maps:
+            self.optimizer.add_param_group({"params": maps, "weight_decay": ridge})
+
+    def backward(self, batch: Samples, total_weight: float) -> Tensor:
+        """Add the gradient of the summed loss over `total_weight`; return the summed loss.
+
+        The module goes through the batch in blocks. They add up the slopes in the encoded rows,
+        which then go back through the encoder at once.
+        """
+        encoded = self.encoder(batch.values)  # (N, d')
+        seen = encoded.detach().requires_grad_()
+        loss = super().backward(replace(batch, values=seen, missing=None), total_weight)
+        if encoded.requires_grad:
+            encoded.backward(seen.grad)
+        return loss
+
+    @torch.no_grad()
+    def held_out_loss(self, samples: Problem) -> float:
+        """Return the mean loss of held-out samples."""
+
+        def losses(part: Samples) -> list[Tensor]:
+            seen = replace(part, values=self.encoder(part.values), missing=None)
+            return [(seen.weights * self.how.losses(self.module, seen)).sum()]
+
+        return float(samples.total(losses)[0]) / samples.total_weight
 
 
 def train_encoder(
     encoder: nn.Module,
     joint: Joint,
-    samples: Samples,
+    problem: Problem,
     *,
     max_epochs: int,
     learning_rate: float,
     ridge: float,
     validation_fraction: float,
-    generator: torch.Generator,
-    verbose: bool = False,
-) -> list[float]:
-    """Train encoder and attention in place by Adam; return the loss of every epoch.
+    seed: int,
+    verbose: bool,
+) -> History:
+    """Train encoder and attention in place by Adam, and return the history.
 
-    With `validation_fraction`, losses are those of held-out samples, and both modules end where it
-    was smallest.
+    With `validation_fraction`, both end at the epoch with the smallest loss of held-out samples.
+    The solver's own dropout, held-out samples and patience are for the fit that follows.
     """
-    order = torch.randperm(samples.n_samples, generator=generator).to(samples.device)
-    cut = round(validation_fraction * samples.n_samples)
-    held_out, part = samples.take(order[:cut]) if cut else None, samples.take(order[cut:])
-    maps, rest = list(encoder.parameters()), list(joint.module.parameters())
-    groups = [{"params": maps, "weight_decay": ridge}, {"params": rest, "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW(groups, lr=learning_rate)
-    history, best = list[float](), (deepcopy(encoder.state_dict()), joint.module.state_dict())
-    with progress_bar("encoder", max_epochs, verbose) as advance:
-        for epoch in range(1, max_epochs + 1):
-            encoder.train()
-            total = 0.0
-            for batch, size in part.batches(joint.how.batch_size, 0.0, generator):
-                optimizer.zero_grad()
-                loss = objective(encoder, joint, batch, part.total_weight)
-                loss.backward()
-                optimizer.step()
-                total += float(loss.detach()) * size / part.n_samples
-            encoder.eval()
-            history.append(total if held_out is None else _held_out(encoder, joint, held_out))
-            check_finite(history[-1], epoch)
-            if held_out is None or history[-1] <= min(history):
-                best = deepcopy(encoder.state_dict()), deepcopy(joint.module.state_dict())
-            advance(f"loss {history[-1]:.5g}")
-    encoder.load_state_dict(best[0])
-    joint.module.load_state_dict(best[1])
-    return history
-
-
-@torch.no_grad()
-def _held_out(encoder: nn.Module, joint: Joint, samples: Samples) -> float:
-    """Return the mean loss of held-out samples."""
-    seen = encoded(encoder, samples)
-    losses = joint.how.losses(joint.module, seen)
-    return float((seen.weights * losses).sum() / seen.weights.sum())
+    if round(validation_fraction * problem.n_samples) == 0:
+        validation_fraction = 0.0  # so few samples are all needed
+    how = replace(
+        joint.how,
+        max_epochs=max_epochs,
+        learning_rate=learning_rate,
+        validation_fraction=validation_fraction,
+        patience=None,
+        row_dropout=0.0,
+        value_dropout=0.0,
+        verbose=verbose,
+    )
+    return EncoderRun(encoder, joint._replace(how=how), problem, ridge, seed).run()

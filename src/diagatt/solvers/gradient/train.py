@@ -7,9 +7,9 @@ batches (`adam`) or L-BFGS on all samples, which then solves the convex part by 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from diagatt.attention.module import AttentionModule
 from diagatt.progress import progress_bar
 from diagatt.segments import map_blocks, segment_mean
 from diagatt.solvers.glm import NEWTON_COEFFICIENTS, DivergedError, fit_glm_of
-from diagatt.solvers.lbfgs import Minimum, minimize_lbfgs
+from diagatt.solvers.lbfgs import MEMORY, Minimum, minimize_lbfgs
 from diagatt.solvers.problem import Problem, Samples
 
 OPTIMIZERS = ("auto", "adam", "lbfgs")
@@ -33,10 +33,11 @@ KEPT_ENTRIES = 20_000_000
 History = list[dict[str, float]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Training:
     """How to train, and what is minimized; the names are those of the parameters of `Gradient`.
 
+    Defaults belong to the solvers and estimators; what is optional here is not done by default.
     `least_rows` is how many rows of each sample survive when rows are dropped.
     """
 
@@ -45,22 +46,36 @@ class Training:
     #: Whether samples have losses of their own even if the family couples them.
     separates_samples: ClassVar[bool] = False
 
-    optimizer: str = "auto"
-    learning_rate: float = 1e-2
-    batch_size: int | None = 128
-    max_epochs: int = 20  # of Adam
-    max_steps: int = 2000  # of L-BFGS
-    memory: int = 10  # of L-BFGS, in steps
-    tolerance: float = 1e-8
-    ridge: float = 1.0
-    score_ridge: float = 0.1
+    optimizer: str
+    learning_rate: float
+    batch_size: int | None
+    max_epochs: int  # of Adam
+    max_steps: int  # of L-BFGS
+    tolerance: float
+    ridge: float
+    score_ridge: float
     linear_ridge: float | None = None
     row_dropout: float = 0.0
     value_dropout: float = 0.0
     validation_fraction: float = 0.0
-    patience: int = 5
+    patience: int | None = None  # None goes on to the last epoch
     least_rows: int = 1
+    memory: int = MEMORY  # of L-BFGS, in steps
     verbose: bool = False
+
+    @classmethod
+    def asked(
+        cls, parameters: Mapping[str, Any], max_epochs: int, max_steps: int, **beside: Any
+    ) -> Self:
+        """Return the training that the parameters of a solver ask for.
+
+        Their own `max_epochs` counts epochs of Adam and steps of L-BFGS alike; where it is None,
+        each optimizer has its own count.
+        """
+        own = {f.name: parameters[f.name] for f in fields(cls) if f.name in parameters}
+        if own["max_epochs"] is not None:
+            max_epochs = max_steps = own["max_epochs"]
+        return cls(**{**own, "max_epochs": max_epochs, "max_steps": max_steps, **beside})
 
     def losses(self, module: AttentionModule, block: Samples) -> Tensor:
         """Return the losses of samples that go through the module together, (n,)."""
@@ -120,9 +135,7 @@ class GivenBaseline(Training):
         return cls(**{f.name: getattr(how, f.name) for f in fields(how)})
 
 
-def fit_values(
-    module: AttentionModule, problem: Problem, ridge: float, max_steps: int = 100
-) -> None:
+def fit_values(module: AttentionModule, problem: Problem, ridge: float) -> None:
     """Solve the convex part (V, b, γ) for the present scores, in place.
 
     Where coefficients are too many for Newton's method, values are left as training found them,
@@ -142,7 +155,7 @@ def fit_values(
     start = torch.cat([p.detach().reshape(-1, K) for p in effects])
     penalty = torch.zeros(len(start), dtype=torch.float64, device=problem.device)
     penalty[: len(start) - 1 - problem.n_covariates] = float(ridge) / problem.total_weight
-    beta = fit_glm_of(problem, features, penalty, start, max_steps)
+    beta = fit_glm_of(problem, features, penalty, start)
     _set_effects(module, beta)
 
 
@@ -274,7 +287,7 @@ def train_lbfgs(module: AttentionModule, samples: Samples, how: Training) -> His
 def run_lbfgs(module: AttentionModule, samples: Samples, how: Training) -> tuple[History, Minimum]:
     """Run L-BFGS in float64, then Newton steps on the convex part, which it leaves a little short.
 
-    Responses are brought to unit size: the path of L-BFGS depends on how large V is beside W.
+    Responses are brought to unit size: the path of L-BFGS depends on the size of V relative to W.
     """
     dtype = samples.dtype
     module.to(torch.float64)

@@ -14,7 +14,15 @@ from torch import Tensor
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.mixture import READOUTS
 from diagatt.parameters import Rule, at_least, boolean, count, one_of, optional, share
-from diagatt.solvers.base import OBSERVED, Fitted, Model, Solver, agreed, refuse_none
+from diagatt.solvers.base import (
+    OBSERVED,
+    Fitted,
+    Model,
+    Solver,
+    agreed,
+    refuse_none,
+    trial_part,
+)
 from diagatt.solvers.checkpoint import Checkpoint, RunState
 from diagatt.solvers.likelihood.covariance import COVARIANCES
 from diagatt.solvers.likelihood.em import (
@@ -27,7 +35,7 @@ from diagatt.solvers.likelihood.em import (
 from diagatt.solvers.likelihood.errors import latent_errors
 from diagatt.solvers.likelihood.expectation import Expectation
 from diagatt.solvers.likelihood.prevalence import NONE_TOLERANCE, inside, unless_all_have_one
-from diagatt.solvers.likelihood.starts import best_start, trial_size
+from diagatt.solvers.likelihood.starts import best_start
 from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.sandwich import Errors
 
@@ -131,6 +139,12 @@ class Likelihood(Solver):
             )
         return refuse_none(self.none, problem, model)
 
+    def settings(self, model: Model) -> EMSettings:
+        """Return how EM iterates."""
+        tolerance = self.tolerance * (NONE_TOLERANCE if self.none else 1.0)
+        given = (self.covariance, self.rank, self.shrinkage, model.ridge, tolerance)
+        return EMSettings(*given, none=self.none)
+
     def integrates(self, problem: Problem, model: Model) -> bool:
         """Return True for one head and one predictor, where rows do not depend on a context."""
         alone = model.n_heads == 1 and problem.n_outputs == 1
@@ -153,11 +167,7 @@ class Likelihood(Solver):
         here = problem.in_memory
         if here is not None and here.missing is not None and not self.integrates(problem, model):
             problem = replace(here, missing=None)
-        tolerance = self.tolerance * (NONE_TOLERANCE if self.none else 1.0)
-        settings = EMSettings(
-            *(self.covariance, self.rank, self.shrinkage, model.ridge, tolerance, verbose),
-            none=self.none,
-        )
+        settings = replace(self.settings(model), verbose=verbose)
         form, file, report = model.score_form, None, list[dict]()
         state = None if start is None else start.state
         latent = state if isinstance(state, LatentRows) else None  # other solvers have other states
@@ -175,7 +185,7 @@ class Likelihood(Solver):
             report = file.notes.get("starts", report)
         if latent is None:
             generator = np.random.default_rng(seed)
-            trial = problem.sample(trial_size(problem.n_features), generator)
+            trial = trial_part(problem, generator)
             trial = replace(trial, missing=None)  # imputed entries are good enough to start from
             setting = (form, model.is_distinct, settings, model.n_heads, generator)
             latent, report = best_start(trial, *setting)

@@ -29,11 +29,11 @@ LEAST_SHARE = 1e-6
 class EMSettings:
     """How to iterate; see the parameters of `Likelihood`."""
 
-    covariance: str = "full"
-    rank: int = 2
-    shrinkage: float | None = None
-    ridge: float = 1.0
-    tolerance: float = 1e-4
+    covariance: str
+    rank: int
+    shrinkage: float | None
+    ridge: float
+    tolerance: float
     verbose: bool = False
     none: bool = False  # whether samples may have no active row
 

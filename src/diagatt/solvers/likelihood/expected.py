@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
 
 from diagatt.solvers.likelihood.row_model import RowMoments
@@ -71,3 +72,9 @@ class Expected:
             without,
             total,
         )
+
+
+def bordered(left: Tensor, cross: Tensor, corner: Tensor) -> Tensor:
+    """Return second moments of (x_1, …, x_R, 1, covariates) from their pieces."""
+    top = torch.cat([left, cross], dim=1)
+    return torch.cat([top, torch.cat([cross.T, corner], dim=1)])

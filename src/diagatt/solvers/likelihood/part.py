@@ -22,13 +22,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import threshold
 
-from diagatt.attention.coupling import (
-    along,
-    head_marginal,
-    joint_log_weights,
-    n_candidates,
-    top_candidates,
-)
 from diagatt.attention.nonerow import known_with_none
 from diagatt.segments import (
     LEAST_EXPONENT,
@@ -43,7 +36,8 @@ from diagatt.segments import (
     weighted_gram,
     with_last,
 )
-from diagatt.solvers.likelihood.expected import Expected, ResponseModel
+from diagatt.solvers.likelihood.expected import Expected, ResponseModel, bordered
+from diagatt.solvers.likelihood.joint_rows import JointRows, log_assignments
 from diagatt.solvers.likelihood.row_model import RowModel, RowMoments
 from diagatt.solvers.problem import Samples
 
@@ -64,7 +58,7 @@ class PartExpectation:
     distinct : bool
         Whether the rows of different heads must differ.
     mass : tensor of shape (n,), optional
-        How many rows each sample stands for, if not those that it has.
+        How many rows each sample stands for; by default, those that it has.
     """
 
     def __init__(
@@ -276,13 +270,13 @@ class PartExpectation:
         # In float64: at the optimum large terms cancel, and the intercept may be small.
         sums.gradient += torch.cat([t.double().T @ slope.double() for t in (x, D)])
         if self.bounded:
-            sums.moments += _bordered(xx, xb[:, q:], (D * rw).T @ D)
+            sums.moments += bordered(xx, xb[:, q:], (D * rw).T @ D)
         else:
             h = rw * family.curvature(y, z)[:, 0]
-            sums.moments += _bordered(x.T @ (x * h), x.T @ (D * h), (D * h).T @ D)
+            sums.moments += bordered(x.T @ (x * h), x.T @ (D * h), (D * h).T @ D)
         if self._score_variance:
             h = slope * gradient
-            sums.score_square += _bordered(x.T @ (x * h), x.T @ (D * h), (D * h).T @ D)
+            sums.score_square += bordered(x.T @ (x * h), x.T @ (D * h), (D * h).T @ D)
             mean = x.new_zeros(len(w), x.shape[1] + D.shape[1])
             mean.index_add_(0, sample, torch.cat([x, D], dim=1) * slope)
             self._subtract_mean_scores(mean, w)
@@ -291,97 +285,37 @@ class PartExpectation:
 
     def _joint(self, samples, x, scores, offsets, keep) -> Tensor:
         problem, sums, family = self.problem, self._sums, self.problem.family
-        n, R = len(offsets) - 1, scores.shape[1]
-        best, rows = top_candidates(scores, offsets, n_candidates(R))  # (b, R, K)
-        chosen = x[rows]  # (b, R, K, d)
-        z = self._base[samples].reshape(n, *(1,) * R, -1)  # (b, 1, …, outputs)
-        for k in range(R):
-            effect = chosen[:, k] @ self._value[k]  # (b, K, outputs)
-            z = z + effect.reshape(n, *(-1 if a == k else 1 for a in range(R)), z.shape[-1])
-        shape = z.shape[:-1]  # (b, K, …, K)
-        z = z.reshape(-1, z.shape[-1])
-        y = problem.y[samples].repeat_interleave(len(z) // n, dim=0)
-        total = joint_log_weights(best, rows, self.distinct)
+        w, D = problem.weights[samples], self.design[samples]
+        heads = JointRows(x, scores, offsets)
+        z = heads.predictors(self._base[samples], self._value)  # (b·K^R, outputs)
+        y = problem.y[samples].repeat_interleave(len(z) // len(w), dim=0)
+        total = heads.log_weights(self.distinct)  # (b, K, …, K)
         if self._supervision:
-            total = total + self._log_response(y, z).reshape(shape)
+            total = total + self._log_response(y, z).reshape(total.shape)
         evidence = torch.logsumexp(total.flatten(1), dim=1)
-        w = problem.weights[samples]
-        log_count = self._log_assignments(self._mass[samples], R)
+        log_count = log_assignments(self._mass[samples], scores.shape[1], self.distinct)
         sums.log_likelihood += float((w * (evidence - log_count)).sum())
-        joint = torch.exp(total - evidence.reshape(n, *(1,) * R))
-        joint = threshold(joint, LEAST_WEIGHT, 0.0) * along(w[:, None], 0, R)
-        marginals = torch.stack([head_marginal(joint, k) for k in range(R)], dim=1)  # (b, R, K)
-        pooled = torch.einsum("nrk,nrkd->nrd", marginals, chosen)
-        for k in range(R):
-            flat = chosen[:, k].flatten(0, 1)
-            sums.xx[k] += (flat.T @ (flat * marginals[:, k].reshape(-1, 1))).double()
-            sums.xc[k] += (pooled[:, k].T @ self.context[samples]).double()
-        flat_joint = joint.flatten()
-        sums.loss += float((flat_joint * family.loss(y, z)).sum())
-        sums.dispersion += float((flat_joint * family.unit_dispersion(y, z)).sum())
-        slope = family.gradient(y, z) * flat_joint[:, None]
-        self._add_gradient(slope.reshape(*shape, -1), chosen, self.design[samples])
+        joint = torch.exp(total - heads.like(evidence))
+        joint = threshold(joint, LEAST_WEIGHT, 0.0) * heads.like(w)
+        marginals = heads.marginals(joint)  # (b, R, K)
+        sums.xx += heads.squares(marginals)
+        sums.xc += heads.products(marginals, self.context[samples])
+        flat = joint.flatten()
+        sums.loss += float((flat * family.loss(y, z)).sum())
+        sums.dispersion += float((flat * family.unit_dispersion(y, z)).sum())
+        slope = family.gradient(y, z) * flat[:, None]
+        sums.gradient += heads.gradient(slope.reshape(*total.shape, -1), D).double()
         h = joint
         if not self.bounded:
-            h = (flat_joint * family.curvature(y, z)[:, 0, 0]).reshape(shape)
-        self._add_joint_moments(sums.moments, h, chosen, self.design[samples])
+            h = (flat * family.curvature(y, z)[:, 0, 0]).reshape(total.shape)
+        sums.moments += bordered(*heads.moments(h, D))
         if self._score_variance:
             g = family.gradient(y, z)[:, 0]
-            h = (flat_joint * g * g).reshape(shape)
-            self._add_joint_moments(sums.score_square, h, chosen, self.design[samples])
-            slopes = (flat_joint * g).reshape(shape)
-            parts = [
-                torch.einsum("nk,nkd->nd", head_marginal(slopes, k), chosen[:, k]) for k in range(R)
-            ]
-            parts.append(self.design[samples] * slopes.flatten(1).sum(dim=1, keepdim=True))
-            self._subtract_mean_scores(torch.cat(parts, dim=1), w)
+            sums.score_square += bordered(*heads.moments((flat * g * g).reshape(total.shape), D))
+            self._subtract_mean_scores(heads.features((flat * g).reshape(total.shape), D), w)
         if not keep:
             return marginals
-        filled = [
-            x.new_zeros(len(x)).index_add(0, rows[:, k].flatten(), marginals[:, k].flatten())
-            for k in range(R)
-        ]
-        return torch.stack(filled, dim=1) / spread(w[:, None], offsets)
-
-    def _log_assignments(self, p: Tensor, R: int) -> Tensor:
-        """Return the log count of ways to choose rows, which are equally likely beforehand."""
-        if not self.distinct:
-            return R * p.log()
-        return torch.lgamma(p + 1) - torch.lgamma(p - R + 1)
-
-    def _add_gradient(self, slope: Tensor, chosen: Tensor, D: Tensor) -> None:
-        n, R = chosen.shape[:2]
-        parts = []
-        for k in range(R):
-            others = [a + 1 for a in range(R) if a != k]
-            weight = slope.sum(dim=others)  # (b, K, outputs)
-            parts.append(torch.einsum("nko,nkd->do", weight, chosen[:, k]))
-        parts.append(D.T @ slope.reshape(n, -1, slope.shape[-1]).sum(dim=1))
-        self._sums.gradient += torch.cat(parts).double()
-
-    def _add_joint_moments(self, target: Tensor, h: Tensor, chosen: Tensor, D: Tensor) -> None:
-        R = chosen.shape[1]
-        blocks: list[list[Tensor]] = [[] for _ in range(R)]
-        pooled = []
-        for k in range(R):
-            weight = head_marginal(h, k)  # (b, K)
-            pooled.append(torch.einsum("nk,nkd->nd", weight, chosen[:, k]))
-            for other in range(R):
-                if other < k:
-                    blocks[k].append(blocks[other][k].T)
-                    continue
-                if other == k:
-                    mixed = weight[..., None] * chosen[:, k]
-                else:
-                    rest = [a + 1 for a in range(R) if a not in (k, other)]
-                    pair = h.sum(dim=rest) if rest else h  # (b, K_k, K_other)
-                    mixed = pair @ chosen[:, other]  # (b, K_k, d)
-                flat = chosen[:, k].flatten(0, 1)
-                blocks[k].append(flat.T @ mixed.flatten(0, 1))
-        left = torch.cat([torch.cat(line, dim=1) for line in blocks])  # (R·d, R·d)
-        cross = torch.cat([P.T @ D for P in pooled])  # (R·d, m)
-        mass = h.flatten(1).sum(dim=1)[:, None]
-        target += _bordered(left, cross, D.T @ (mass * D))
+        return heads.of_rows(marginals, len(x)) / spread(w[:, None], offsets)
 
     def _subtract_mean_scores(self, mean: Tensor, w: Tensor) -> None:
         """Subtract Σ w s̄ s̄ᵀ; the means come weighted by w already."""
@@ -394,9 +328,3 @@ class PartExpectation:
         constants = rows.score_constants(self.context).sum(dim=1)
         normalizer = problem.family.log_normalizer(problem.y.double(), self._phi)
         self._sums.log_likelihood += float((w * (constants + supervision * normalizer)).sum())
-
-
-def _bordered(left: Tensor, cross: Tensor, corner: Tensor) -> Tensor:
-    """Return second moments of (x_1, …, x_R, 1, covariates) from their pieces."""
-    top = torch.cat([left, cross], dim=1)
-    return torch.cat([top, torch.cat([cross.T, corner], dim=1)])

@@ -121,9 +121,9 @@ def gaussian_of(
 def estimate_row_model(
     active: list[RowMoments],
     background: RowMoments,
-    kind: str = "full",
-    shrinkage: float | None = None,
-    rank: int = 2,
+    kind: str,
+    shrinkage: float | None,
+    rank: int,
 ) -> RowModel:
     """Return the maximum-likelihood row model, under the covariance structure, from moments."""
     A0, C0 = gaussian_of(background, diagonal=kind == "diagonal", shrink=shrinkage is None)

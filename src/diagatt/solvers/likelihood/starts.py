@@ -21,20 +21,12 @@ from diagatt.solvers.likelihood.expected import NoneModel, ResponseModel
 from diagatt.solvers.likelihood.row_model import RowModel, gaussian_of
 from diagatt.solvers.problem import Samples
 
-# Samples on which starts compete: at least so many, and so many times the count of features.
-# All data refine the winner.
-TRIAL_SAMPLES, TRIAL_FACTOR = 1000, 12
 TRIAL_ITERATIONS = 25
 TRIAL_TOLERANCE = 1e-2
 REFINE_ITERATIONS = 30
 # Scores first, the response later: λ of the first iterations of a start that looks at rows alone.
 START_SHARE = 0.5  # of samples that have an active row, if some may have none
 ROWS_FIRST = [0.0] * 8 + [0.25, 0.5, 0.75]
-
-
-def trial_size(n_features: int) -> int:
-    """Return how many samples starts compete on."""
-    return max(TRIAL_SAMPLES, TRIAL_FACTOR * n_features)
 
 
 def best_start(

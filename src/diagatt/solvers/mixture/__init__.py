@@ -19,6 +19,7 @@ from diagatt.solvers.base import (
     agreed,
     copy_parameters,
     refuse_none,
+    trial_part,
 )
 from diagatt.solvers.checkpoint import Checkpoint
 from diagatt.solvers.gradient.adam import train as train_module
@@ -31,11 +32,14 @@ from diagatt.solvers.mixture.objective import (
     residual_dispersion,
 )
 from diagatt.solvers.mixture.prevalence import MOST_SAMPLES, free_prevalence
-from diagatt.solvers.mixture.starts import best_start, trial_size
+from diagatt.solvers.mixture.starts import best_start
 from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.sandwich import Errors, Objective, sandwich_errors
 
 __all__ = ["Mixture"]
+
+# Epochs of Adam and steps of L-BFGS, unless `max_epochs` says otherwise.
+MAX_EPOCHS, MAX_STEPS = 20, 500
 
 
 class Mixture(Solver):
@@ -155,7 +159,7 @@ class Mixture(Solver):
 
         With `start`, no other start is tried.
         """
-        how = replace(self._training(model), verbose=verbose)
+        how = replace(self.training(model), verbose=verbose)
         null, report = null_dispersion(problem), list[dict[str, Any]]()
         history: list[dict[str, float]] = []
 
@@ -179,7 +183,7 @@ class Mixture(Solver):
             if start.dispersion is not None:
                 module.set_phi(start.dispersion)
         else:
-            trial = problem.sample(trial_size(problem.n_features), np.random.default_rng(seed))
+            trial = trial_part(problem, np.random.default_rng(seed))
             generator = torch.Generator().manual_seed(seed)
             module, begun, report = best_start(build, trial, how, self.n_starts, generator)
             if trial is problem and how.chosen_optimizer(problem, module) == "lbfgs":
@@ -204,7 +208,7 @@ class Mixture(Solver):
         attention = model.module(problem, readout="mixture", family=problem.family, **names)
         attention.reset_parameters(0.1, torch.Generator().manual_seed(seed))
         module = MixtureModule(attention, null_dispersion(problem))
-        return Joint(module, attention, self._training(model))
+        return Joint(module, attention, self.training(model))
 
     def errors(self, fitted: Fitted, samples: Samples, model: Model) -> Errors:
         """Return the sandwich of the penalized likelihood, the dispersion among its parameters."""
@@ -225,11 +229,7 @@ class Mixture(Solver):
         beside: dict[str, Any] = {"dispersion": phi, "prevalence": share, "report": report or []}
         return Fitted(module.attention, self, [history], **beside)
 
-    def _training(self, model: Model) -> MixtureTraining:
-        own = set(MixtureTraining.__dataclass_fields__) & set(self.get_params(deep=False))
-        settings = {name: getattr(self, name) for name in own}
-        if self.max_epochs is None:  # each optimizer has its own default
-            del settings["max_epochs"]
-        else:
-            settings["max_steps"] = self.max_epochs
-        return MixtureTraining(ridge=model.ridge, least_rows=model.least_rows, **settings)
+    def training(self, model: Model) -> MixtureTraining:
+        """Return how a module is trained."""
+        beside = {"ridge": model.ridge, "least_rows": model.least_rows}
+        return MixtureTraining.asked(self.get_params(deep=False), MAX_EPOCHS, MAX_STEPS, **beside)

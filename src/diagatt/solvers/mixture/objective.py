@@ -96,12 +96,11 @@ class MixtureModule(AttentionModule):
         return self.attention.blocks(offsets)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MixtureTraining(Training):
     """How to train a `MixtureModule`: `Training` with the mixture's objective."""
 
-    max_steps: int = 500  # of L-BFGS
-    linear_ridge: float = 1.0
+    linear_ridge: float
     is_convex_in_effects: ClassVar[bool] = False
     separates_samples: ClassVar[bool] = True
 
@@ -117,11 +116,6 @@ class MixtureTraining(Training):
         assert isinstance(module, MixtureModule)
         ridges = (self.ridge / module.phi, self.score_ridge, self.linear_ridge)
         return module.attention.penalty(*ridges) / problem.total_weight
-
-    @property
-    def penalizes(self) -> bool:
-        """Whether there is a penalty."""
-        return bool(self.ridge or self.score_ridge or self.linear_ridge)
 
     @torch.no_grad()
     def change_unit(self, module: AttentionModule, unit: float) -> None:

@@ -15,8 +15,6 @@ from diagatt.solvers.gradient.train import History, run_lbfgs, start_at_pooled
 from diagatt.solvers.mixture.objective import MixtureModule, MixtureTraining
 from diagatt.solvers.problem import Samples
 
-# Samples on which starts compete: at least so many, and so many times the count of features.
-TRIAL_SAMPLES, TRIAL_FACTOR = 1000, 12
 TRIAL_STEPS = 30
 # Spread of the random entries of W, for rows of unit variance.
 NOISE = 0.1
@@ -24,11 +22,6 @@ NOISE = 0.1
 SHY = 0.3
 # Share of the responses with a log link that keep their size in the fit of the first values.
 CALM = 0.95
-
-
-def trial_size(n_features: int) -> int:
-    """Return how many samples starts compete on."""
-    return max(TRIAL_SAMPLES, TRIAL_FACTOR * n_features)
 
 
 def best_start(

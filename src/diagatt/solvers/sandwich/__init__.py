@@ -14,7 +14,7 @@ pulls, :math:`J^{-1}∇P` times its transpose: intervals of estimates that are s
 truth more often than they say.
 
 q counts parameters as far as the penalty leaves them free, tr J⁻¹(J − ∇²P). Scores and effects of
-rows are linear in θ but for factors of W, so that derivatives are those of the loss in a few
+rows are linear in θ except for factors of W, so that derivatives are those of the loss in a few
 numbers per row, by autograd: a new family needs nothing of its own.
 """
 

@@ -12,13 +12,13 @@ from torch.func import functional_call
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.solvers.sandwich.parameters import pairs, places_of
 
-#: Penalty of a module and φ beside the summed loss.
+#: Penalty of a module and φ, added to the summed loss.
 Penalty = Callable[[DiagonalAttention, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
 class Objective:
-    """What a fit minimizes beside the loss that its module's readout implies.
+    """What a fit minimizes besides the loss that its module's readout implies.
 
     Attributes
     ----------
