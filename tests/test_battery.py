@@ -13,13 +13,14 @@ from benchmarks.battery.__main__ import PARTS, table
 from benchmarks.battery.judge import Case
 from tests.short_contest import shorten_contests
 
-PER_FAMILY = 45
+PER_FAMILY, PER_FAMILY_BESIDE = 45, 10  # what stands beside X needs a fit for most cases
 WRONG = ("silent", "raw", "hang")
 FAMILIES = {
     "commands": ["commands"],
     "settings": ["parameters"],
     "inputs": ["texts and images"],
     "fits": ["responses", "weights", "covariates", "stores"],
+    "beside": ["orders", "scores", "groups", "row labels", "certainty"],
     "samples": ["arrays", "frames", "names", "nonsense"],
 }
 
@@ -43,9 +44,9 @@ def drawn(part):
     for case in PARTS[part].cases():
         if not case.name.startswith("GroupLasso"):
             found.setdefault(case.family, []).append(case)
-    rng = np.random.default_rng(0)
+    rng, most = np.random.default_rng(0), PER_FAMILY_BESIDE if part == "beside" else PER_FAMILY
     return {
-        family: [cases[i] for i in rng.choice(len(cases), min(PER_FAMILY, len(cases)), False)]
+        family: [cases[i] for i in rng.choice(len(cases), min(most, len(cases)), False)]
         for family, cases in found.items()
     }
 

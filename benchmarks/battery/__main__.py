@@ -14,6 +14,7 @@ from benchmarks.battery import (
     VERDICTS,
     Case,
     Finding,
+    beside,
     commands,
     fits,
     inputs,
@@ -28,6 +29,7 @@ PARTS: dict[str, Any] = {
     "settings": settings,
     "inputs": inputs,
     "fits": fits,
+    "beside": beside,
     "samples": samples,
 }
 

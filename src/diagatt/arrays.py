@@ -14,6 +14,7 @@ import narwhals as nw
 import numpy as np
 import torch
 
+LONGEST_ENTRY = 100  # characters of an entry that a message shows
 Place = Callable[[tuple[int, ...]], str]  # names the entry of an array at an index
 
 
@@ -172,7 +173,9 @@ def _from_objects(array: np.ndarray, what: str, place: Place) -> np.ndarray:
             result[at] = np.nan if _is_missing(value) else float(value)
         except (TypeError, ValueError, OverflowError) as error:
             where = place(at) if at else what
-            raise InputError(f"{where} holds {value!r}, not a number: {error}.") from error
+            words = " ".join(repr(value).split())
+            words = words if len(words) <= LONGEST_ENTRY else f"{words[:LONGEST_ENTRY]}…"
+            raise InputError(f"{where} holds {words}, not a number: {error}.") from error
     return result
 
 

@@ -19,7 +19,8 @@ SHOWN = 5  # names that a message lists before it counts the rest
 def names_of(values: Any, what: str) -> Names | None:
     """Return the names of the columns of a frame; None if it has none.
 
-    Columns that are numbered (as pandas does by default) have no names.
+    Columns that are counted from 0 (as pandas does by default) have no names; those with other
+    numbers, dates or several levels have these as text.
 
     Examples
     --------
@@ -28,6 +29,8 @@ def names_of(values: Any, what: str) -> Names | None:
     ('age', 'size')
     >>> names_of([[31, 1.8]], "X") is None
     True
+    >>> names_of(pd.DataFrame([[31, 1.8]], columns=[1, 0]), "X")
+    ('1', '0')
     """
     if isinstance(values, np.ndarray | list | tuple | torch.Tensor):
         return None
@@ -42,7 +45,7 @@ def names_of(values: Any, what: str) -> Names | None:
     if not any(words):
         if len(set(found)) < len(found):
             raise InputError(f"{what} has two columns {_twin(found)!r}: give each its own name.")
-        return None
+        return None if found == list(range(len(found))) else tuple(str(name) for name in found)
     if not all(words):
         raise InputError(
             f"{what} has columns that are named by words and by others, such as "

@@ -125,6 +125,20 @@ def check_share(value: Any, name: str) -> None:
         raise ValueError(f"{name} must be between 0 and 1, got {value!r}.")
 
 
+def check_count(value: Any, name: str, least: int, most: int = LARGEST_COUNT) -> None:
+    """Refuse an argument that is no whole number from `least` to `most`.
+
+    Examples
+    --------
+    >>> check_count(2.5, "n_bootstraps", 1)
+    Traceback (most recent call last):
+    diagatt.parameters.ParameterError: n_bootstraps must be a whole number of at least 1, got 2.5.
+    """
+    rule = count(least, most)
+    if not rule.accepts(value):
+        raise ParameterError(f"{name} must be {rule.allowed}, got {shown(value)}.")
+
+
 def count(least: int = 0, most: int = LARGEST_COUNT) -> Rule:
     """Allow whole numbers from `least` to `most`."""
     words = f"of at least {least}" if most == LARGEST_COUNT else f"from {least} to {most}"

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from diagatt import DiagAttRegressor, GatedAttentionRegressor, PooledRegressor, modelfile, simulate
+from diagatt.commands import predict as predict_module
 from diagatt.commands.cli import app
 from diagatt.stores import RowStore
 
@@ -176,3 +177,11 @@ def test_whole_shards_are_held_out(folder, tmp_path):
     assert held_out == sum(store.shards[k].n_samples for k in order[:count])
     done = run("fit", folder / "small", "--split", 0.4, "-o", tmp_path / "small")
     assert "holds out whole shards, and" in str(done.exception)
+
+
+def test_what_a_killed_writer_left_of_the_list_of_parts_stops_nobody(tmp_path):
+    out = tmp_path / "parts"
+    out.mkdir()
+    (out / "._written.json.99999999.0123abcd.tmp").write_bytes(b"half")  # no process has this id
+    predict_module._prepare_folder(out, ["part-00000.parquet"])
+    assert [path.name for path in out.iterdir()] == ["_written.json"]

@@ -4,6 +4,7 @@ Whatever users have (lists, NumPy arrays, torch tensors, pandas and polars frame
 becomes contiguous arrays of floats here, or is refused in a sentence that names the sample.
 """
 
+from diagatt.coerce.alignment import refuse_other_order
 from diagatt.coerce.beside import (
     class_weights,
     classes,
@@ -15,7 +16,9 @@ from diagatt.coerce.beside import (
     offset,
     response,
     responses,
+    times,
     weights,
+    whole_labels,
 )
 from diagatt.coerce.rows import (
     Packed,
@@ -51,6 +54,7 @@ __all__ = [
     "pack_nested",
     "pack_padded",
     "pack_samples",
+    "refuse_other_order",
     "refuse_overflow",
     "refuse_unusable",
     "response",
@@ -59,6 +63,8 @@ __all__ = [
     "row_weights",
     "samples",
     "stacked",
+    "times",
     "unmasked",
     "weights",
+    "whole_labels",
 ]

@@ -108,11 +108,11 @@ def known_rows(row_labels: Any, offsets: np.ndarray) -> np.ndarray:
     >>> known_rows([1, -1], np.array([0, 2, 4])) == 0
     array([False,  True,  True,  True])
     """
-    labels, lengths = np.asarray(row_labels), np.diff(offsets)
-    if labels.dtype.kind not in "iu" or labels.shape != lengths.shape:
+    labels, lengths = whole_labels(row_labels), np.diff(offsets)
+    if labels.shape != lengths.shape:
         raise InputError(
             f"row_labels must be one whole number per sample ({len(lengths)} of them, -1 where the "
-            f"row is not known), got {labels.dtype} of shape {labels.shape}."
+            f"row is not known), got shape {labels.shape}."
         )
     wrong = np.flatnonzero((labels < -1) | (labels >= lengths))
     if len(wrong):
@@ -126,9 +126,27 @@ def known_rows(row_labels: Any, offsets: np.ndarray) -> np.ndarray:
     return np.where((label >= 0) & (position != label), NEVER, 0.0)
 
 
+def whole_labels(given: Any) -> np.ndarray:
+    """Return row labels as an array of whole numbers, of any shape.
+
+    Examples
+    --------
+    >>> whole_labels([0.5, 1])
+    Traceback (most recent call last):
+    diagatt.arrays.InputError: row_labels must be whole numbers, ..., got an array of float64.
+    """
+    labels = plain_array(given, "row_labels", _entry("row_labels"))
+    if labels.dtype.kind not in "iu":
+        raise InputError(
+            "row_labels must be whole numbers, the places of rows in their samples, got an array "
+            f"of {labels.dtype}."
+        )
+    return labels.astype(np.int64)
+
+
 def groups(given: Any, n_samples: int) -> np.ndarray:
     """Return codes of groups, (n,): one per different number or word."""
-    codes = np.asarray(given)
+    codes = plain_array(given, "groups", _entry("groups"))
     if codes.ndim != 1 or codes.dtype.kind not in "iufbUSO":
         raise InputError(
             f"groups must be one number or word per sample, got {codes.dtype} of {codes.ndim} "
@@ -136,9 +154,7 @@ def groups(given: Any, n_samples: int) -> np.ndarray:
         )
     if len(codes) != n_samples:
         raise InputError(f"groups has {len(codes)} entries, but there are {n_samples} samples.")
-    missing = [i for i, code in enumerate(codes.tolist()) if code is None or code != code]
-    if missing:
-        raise InputError(f"groups[{missing[0]}] is missing: give every sample a group.")
+    refuse_missing(codes, "groups", lambda i: f"groups[{i}] is missing: give every sample a group.")
     if codes.dtype.kind == "O":
         codes = codes.astype(str)
     return np.unique(codes, return_inverse=True)[1].reshape(-1)
@@ -318,6 +334,38 @@ def offset(given: Any, exposure: Any, n_samples: int, n_outputs: int) -> np.ndar
     return None if given is None and exposure is None else total
 
 
+def times(given: Any, *, increasing: bool) -> np.ndarray:
+    """Return times at which functions are asked for, (T,) float64.
+
+    Parameters
+    ----------
+    given : array of shape (T,)
+    increasing : bool
+        Whether they must be increasing, as the steps of a function are.
+
+    Examples
+    --------
+    >>> times([3.0, 1.0], increasing=True)
+    Traceback (most recent call last):
+    diagatt.arrays.InputError: times[1] = 1 is not above times[0] = 3: sort the times, or ...
+    """
+    found = float_array(given, "times", _entry("times")).astype(np.float64, copy=False)
+    if found.ndim != 1 or len(found) == 0:
+        raise InputError(f"times must be a list of at least one time, got shape {found.shape}.")
+    _finite(found, "times", "leave it out")
+    if np.any(found < 0):
+        i = int(np.argmax(found < 0))
+        raise InputError(f"times[{i}] = {found[i]:g} is negative: times are 0 or positive.")
+    down = np.flatnonzero(np.diff(found) <= 0)
+    if increasing and len(down):
+        i = int(down[0])
+        raise InputError(
+            f"times[{i + 1}] = {found[i + 1]:g} is not above times[{i}] = {found[i]:g}: sort the "
+            "times, or pass return_array=True."
+        )
+    return found
+
+
 def _column(y: Any, n_samples: int) -> np.ndarray:
     """Return y as a 1-D array of words, numbers or objects."""
     if y is None:
@@ -340,10 +388,12 @@ def _entry(what: str) -> Place:
     return lambda at: f"{what}[{', '.join(map(str, at))}]"
 
 
-def _finite(array: np.ndarray, what: str) -> np.ndarray:
+def _finite(
+    array: np.ndarray, what: str, advice: str = "drop the sample or impute the entry"
+) -> np.ndarray:
     wrong = np.argwhere(~np.isfinite(array))
     if len(wrong):
         at = tuple(wrong[0])
         kind = "NaN" if np.isnan(array[at]) else "infinity"
-        raise InputError(f"{_entry(what)(at)} is {kind}: drop the sample or impute the entry.")
+        raise InputError(f"{_entry(what)(at)} is {kind}: {advice}.")
     return array

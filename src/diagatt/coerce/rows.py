@@ -21,6 +21,7 @@ from diagatt.arrays import (
     refuse_missing,
     sparse_matrix,
 )
+from diagatt.coerce.alignment import index_of
 from diagatt.coerce.usable import row_name
 from diagatt.names import Names, checked, names_of, order
 
@@ -66,7 +67,7 @@ def samples(X: Any) -> Packed:
         return pack_nested(X)
     if is_flat(X):
         values = float_matrix(X, "X", lambda at: f"sample {at[0]}, row 0")
-        return Packed(values, np.arange(len(values) + 1), names_of(X, "X"), _index(X))
+        return Packed(values, np.arange(len(values) + 1), names_of(X, "X"), index_of(X))
     return pack_dense(X) if getattr(X, "ndim", 1) == 3 else pack_samples(X)
 
 
@@ -100,7 +101,7 @@ def pack_samples(matrices: Iterable[Any]) -> Packed:
                 f"sample {i} has no rows: every sample needs at least one row; drop it."
             )
         parts.append(matrix)
-        ids.append(_index(sample))
+        ids.append(index_of(sample))
     if not parts:
         raise InputError("the list of samples is empty: pass at least one (p, d) matrix.")
     row_ids = None if any(own is None for own in ids) else [one for own in ids for one in own]
@@ -212,17 +213,6 @@ def pack_frame(
         row_ids, weight = (None if a is None else a[lines] for a in (row_ids, weight))
     named = unique[np.argsort(first)]
     return Packed(values, offsets_from(np.bincount(index)), chosen, named, row_ids, weight), named
-
-
-def _index(frame: Any) -> list[str] | None:
-    """Return the labels of the lines of a pandas frame, as text; None if it has none of its own."""
-    if isinstance(frame, np.ndarray | list | tuple | torch.Tensor):
-        return None
-    frame = nw.from_native(frame, pass_through=True, eager_only=True)
-    labels = nw.maybe_get_index(frame) if isinstance(frame, nw.DataFrame) else None
-    if labels is None or type(labels).__name__ == "RangeIndex":
-        return None
-    return [str(label) for label in labels]
 
 
 def pack_arrow(column: Any) -> Packed:

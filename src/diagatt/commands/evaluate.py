@@ -85,6 +85,11 @@ def scored(model: Any, inputs: Inputs, source: str) -> list[Score]:
         def scores(chosen: Any) -> dict[str, float]:
             return class_scores(y[chosen], prediction[chosen], ordered)
     else:
+        if y.dtype.kind not in "iufb":
+            raise ValueError(
+                f"{source}: the response of sample {inputs.ids[0]} is {str(y[0])!r}, and the model "
+                "predicts numbers."
+            )
         family = getattr(getattr(model, "estimator_", model), "family", "auto")
         prediction = model.predict(inputs.X, **given)
 

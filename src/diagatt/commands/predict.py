@@ -109,7 +109,7 @@ def _prepare_folder(folder: Path, names: list[str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     manifest = folder / WRITTEN
     before = json.loads(manifest.read_text())["parts"] if manifest.exists() else []
-    for name in before:
+    for name in (WRITTEN, *before):
         remove_strays(folder / name)  # of writers that were killed
     foreign = {path.name for path in folder.iterdir()} - {WRITTEN, *before}
     if foreign:

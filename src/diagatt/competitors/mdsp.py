@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -352,7 +351,7 @@ class MDSPRegressor(Regression, _MDSP):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # type: ignore[override]
         """Return R² of the fitted responses; it says nothing about unknown responses."""
-        return r2_score(y, self.predict(X, y), sample_weight=sample_weight)
+        return self._score_of(X, y, self.predict(X, y), sample_weight)
 
 
 class MDSPClassifier(Classification, _MDSP):
@@ -395,4 +394,4 @@ class MDSPClassifier(Classification, _MDSP):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # type: ignore[override]
         """Return the share of right classes; it says nothing about unknown classes."""
-        return float(accuracy_score(y, self.predict(X, y), sample_weight=sample_weight))
+        return self._score_of(X, y, self.predict(X, y), sample_weight)

@@ -36,7 +36,10 @@ def fit_mixture(values: np.ndarray, covariance_type: str, max_iter: int, seed: i
         2, covariance_type=covariance_type, max_iter=max_iter, random_state=seed
     )
     with config_context(array_api_dispatch=False):  # its k-means start is for NumPy alone
-        mixture.fit(values)
+        try:
+            mixture.fit(values)
+        except ValueError as error:  # rows were checked: a component has collapsed
+            raise ArithmeticError(str(error)) from error
     d, root = values.shape[1], mixture.precisions_cholesky_
     if covariance_type == "tied":
         root = np.stack([root, root])

@@ -24,6 +24,9 @@ from diagatt.solvers.problem import Samples
 # How numbers that are too large or too small end a fit.
 BREAKDOWNS = (ArithmeticError, np.linalg.LinAlgError, torch.linalg.LinAlgError)  # type: ignore[attr-defined]
 
+# Largest offset of a log link: e to this power is still a number of single precision.
+LARGEST_LOG = 80.0
+
 
 class RowsEstimator(SavedToFile, BaseEstimator, ABC):
     """Base of estimators whose samples are matrices of rows.
@@ -134,6 +137,9 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
     ) -> Any:
         """Read the data and return them as a problem, without samples of weight 0."""
         rows = self._validate_rows(X, reset=True)
+        named = {"y": y, "sample_weight": sample_weight, "covariates": covariates}
+        named |= {"groups": groups, "offset": offset, "exposure": exposure}
+        coerce.refuse_other_order(rows, **named, row_labels=row_labels)
         weights = coerce.weights(sample_weight, len(rows))
         response = self._read_response(y, weights)
         self._check_rows(rows)
@@ -259,13 +265,29 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
                 "exposure enters as an offset, its logarithm, which needs a log link, and the "
                 f"{family.name} family has another one: pass offset=… in the unit of the predictor."
             )
-        return coerce.offset(given, exposure, n_samples, n_outputs)
+        known = coerce.offset(given, exposure, n_samples, n_outputs)
+        if known is not None and family.has_log_link and np.abs(known).max() > LARGEST_LOG:
+            i = int(np.abs(known).max(axis=1).argmax())
+            raise InputError(
+                f"offset and log exposure of sample {i} make {np.abs(known[i]).max():g}, and the "
+                f"{family.name} family takes e to this power: give at most {LARGEST_LOG}, in logs."
+            )
+        return known
 
     # ------------------------------------------------------------------ predicting
 
     def _means(self, z: np.ndarray) -> np.ndarray:
         """Return the means g⁻¹(z) of linear predictors, (n, K)."""
-        return self._fitted_family()[0].inverse_link(torch.from_numpy(z)).numpy()
+        means = self._fitted_family()[0].inverse_link(torch.from_numpy(z)).numpy()
+        wrong = np.flatnonzero(~np.isfinite(means).all(axis=1))
+        if len(wrong):
+            i = int(wrong[0])
+            raise InputError(
+                f"the prediction for sample {i} is beyond {means.dtype} (its linear predictor is "
+                f"{np.abs(z[i]).max():.3g}): its rows, covariates or offset are too far from those "
+                "of the fit; drop or scale it."
+            )
+        return means
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -24,6 +24,7 @@ from diagatt.certainty.temperature import WORST_TEMPERATURE, row_temperature
 from diagatt.covariates import parted
 from diagatt.encoders.trained import is_trained
 from diagatt.estimators.diagonal_reading import DiagonalReading
+from diagatt.names import order
 from diagatt.ragged import RaggedRows
 from diagatt.scores import get_score_form
 from diagatt.solvers import Model, Solver, get_solver
@@ -31,6 +32,7 @@ from diagatt.solvers.crossfit import cross_fit, head_test
 from diagatt.solvers.existence import Existence
 from diagatt.solvers.out_of_fold import OutOfFold
 from diagatt.solvers.problem import Samples
+from diagatt.solvers.shape import with_started_family
 
 _NO_FOLDS = (
     "this fit made no predictions out of fold: call calibrate(X, y) with the samples of the fit, "
@@ -129,10 +131,8 @@ class Calibrated(DiagonalReading):
         given = (X, y, covariates, sample_weight, groups, offset, exposure)
         if n_heads is None:
             return self._cross_fit(*given).existence
-        if not parameters.count(1).accepts(n_heads):
-            raise ValueError(f"n_heads must be a whole number of at least 1, got {n_heads!r}.")
-        solver, problem, model, seed = self._problem_to_hold_out(*given)
-        return head_test(solver, problem, replace(model, n_heads=n_heads), seed)
+        parameters.check_count(n_heads, "n_heads", 1)
+        return head_test(*self._problem_to_hold_out(*given, n_heads=n_heads))
 
     def calibrate(
         self,
@@ -173,9 +173,12 @@ class Calibrated(DiagonalReading):
         groups: Any,
         offset: Any = None,
         exposure: Any = None,
+        n_heads: int | None = None,
     ) -> tuple[Solver, Any, Model, int]:
         """Return solver, problem, model and seed as a fit to these samples would have them."""
         fresh: Any = clone(self)
+        if n_heads is not None:
+            fresh.n_heads = n_heads
         parameters.check(fresh)
         if is_trained(fresh.encoder):
             raise ValueError(
@@ -183,14 +186,13 @@ class Calibrated(DiagonalReading):
                 "some samples and test on others, or encode rows before the fit."
             )
         known = {"groups": groups, "offset": offset, "exposure": exposure}
-        problem = fresh._problem(X, y, sample_weight, covariates, **known)
-        ours: Any = getattr(self, "classes_", None)
-        if ours is not None and list(ours) != list(fresh.classes_):
-            raise ValueError(f"y must hold the classes of the fit, {list(ours)}.")
+        problem = with_started_family(fresh._problem(X, y, sample_weight, covariates, **known))
+        self._refuse_others(fresh, problem)
         if problem.has_one_row_samples_only:
             raise ValueError("all samples have one row, so there is no row to look for.")
-        tried = parameters.values_to_try(fresh.n_heads, (1,))
-        n_heads = getattr(self, "n_heads_", int(tried[0]))
+        if n_heads is None:
+            tried = parameters.values_to_try(fresh.n_heads, (1,))
+            n_heads = getattr(self, "n_heads_", int(tried[0]))
         form = get_score_form(fresh.score_form)
         model = Model(n_heads, form, fresh.coupling, fresh.ridge)
         seed = check_random_state(fresh.random_state).randint(2**31 - 1)
@@ -199,6 +201,26 @@ class Calibrated(DiagonalReading):
         if reason is not None:
             raise ValueError(reason)
         return solver, problem, model, seed
+
+    def _refuse_others(self, fresh: Any, problem: Any) -> None:
+        """Refuse samples of which `fresh` noted other columns or classes than this fit has."""
+        if not hasattr(self, "n_features_in_"):  # nothing was fitted
+            return
+        ours: Any = getattr(self, "classes_", None)
+        if ours is not None and list(ours) != list(fresh.classes_):
+            raise ValueError(f"y must hold the classes of the fit, {list(ours)}.")
+        counts = {
+            "X has {} features": (fresh.n_features_in_, self.n_features_in_),
+            "covariates have {} columns": (problem.n_covariates, self._n_covariates()),
+            "y has {} columns": (fresh._fitted_family()[1], self._fitted_family()[1]),
+        }
+        for words, (found, wanted) in counts.items():
+            if found != wanted:
+                raise ValueError(f"{words.format(found)}, but the fit had {wanted}: pass the same.")
+        for name, what in (("feature_names_in_", "X"), ("covariate_names_in_", "covariates")):
+            pair = [getattr(one, name, None) for one in (fresh, self)]
+            if pair[0] is not None and pair[1] is not None:
+                order(tuple(pair[0]), pair[1], what, f"{what}[list(model.{name})]")
 
     def _keep_calibration(self, unseen: OutOfFold | None) -> None:
         """Set what predictions out of fold say, or forget what earlier ones said."""
@@ -253,6 +275,7 @@ class Calibrated(DiagonalReading):
         """Return the module and new samples as it sees them, without responses."""
         X, covariates = parted(X, covariates)
         rows, module, values, offsets = self._packed(X)
+        coerce.refuse_other_order(rows, covariates=covariates, offset=offset, exposure=exposure)
         Z = torch.as_tensor(self._covariates(covariates, len(rows))).to(values)
         none, known = values.new_zeros(len(rows)), self._offset(offset, exposure, len(rows))
         part = Samples(self._fitted_family()[0], values, offsets, none, none + 1, Z)
@@ -296,6 +319,7 @@ class Calibrated(DiagonalReading):
             Count of bootstrap fits.
         """
         check_is_fitted(self)
+        parameters.check_count(n_bootstraps, "n_bootstraps", 1)
         rows = RaggedRows.coerce(X)
         located, n = self.locate(rows), len(rows)
         codes = np.arange(n) if groups is None else coerce.groups(groups, n)

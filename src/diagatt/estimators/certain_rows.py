@@ -10,7 +10,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from diagatt import parameters
+from diagatt import coerce, parameters
 from diagatt.attention.coupling import best_rows
 from diagatt.attention.nonerow import given_some, none_probability
 from diagatt.attention.rowterms import row_terms
@@ -179,10 +179,8 @@ class CertainRows(Calibrated):
 
 def check_row_labels(row_labels: Any, rows: RaggedRows, n_heads: int) -> np.ndarray:
     """Return labels as whole numbers, (n, R); refuse rows that samples do not have."""
-    labels = np.asarray(row_labels)
-    if labels.dtype.kind not in "iu":
-        raise ValueError(f"row_labels must be whole numbers, got an array of {labels.dtype}.")
-    labels = labels.astype(np.int64)
+    coerce.refuse_other_order(rows, row_labels=row_labels)
+    labels = coerce.whole_labels(row_labels)
     if labels.ndim == 1 and n_heads == 1:
         labels = labels[:, None]
     if labels.shape != (len(rows), n_heads):

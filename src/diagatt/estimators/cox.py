@@ -15,8 +15,6 @@ from diagatt.estimators.pooled import _Pooled
 from diagatt.estimators.response import with_known_shape
 from diagatt.estimators.times import ReadsTimes, step_functions
 from diagatt.families import Cox, Family
-from diagatt.lifetimes import read_times
-from diagatt.metrics import concordance
 from diagatt.solvers.problem import Samples
 
 __all__ = ["CoxCompetitor", "GatedAttentionSurvival", "PooledSurvival"]
@@ -56,7 +54,7 @@ class CoxCompetitor(ReadsTimes, Competitor):
     ) -> np.ndarray:
         """Return P(T > t | X); parameters as in `DiagAttSurvival.predict_survival_function`."""
         check_is_fitted(self)
-        at = np.array(self.unique_times_ if times is None else times, dtype=np.float64)
+        at = self._times(times, return_array)
         family, z = self._fitted_family()[0], torch.from_numpy(self._linear_predictor(X))
         assert isinstance(family, Cox)
         found = family.log_survival(torch.from_numpy(at)[None], z).exp().numpy()
@@ -65,8 +63,7 @@ class CoxCompetitor(ReadsTimes, Competitor):
     def score(self, X: Any, y: Any) -> float:
         """Return Harrell's concordance of the risk scores."""
         risk = self.predict(X)
-        times = read_times(y, len(risk))
-        return concordance(times[:, 1] == times[:, 2], times[:, 1], risk)
+        return self._concordance(y, risk)
 
 
 class PooledSurvival(CoxCompetitor, _Pooled):

@@ -177,10 +177,8 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
 
         With several outcomes, it is the mean of their R².
         """
-        from sklearn.metrics import r2_score  # here, because it takes 0.1 s
-
         predicted = self.predict(X, covariates, offset, exposure)
-        return float(r2_score(self._observed(y), predicted, sample_weight=sample_weight))
+        return self._score_of(X, y, predicted, sample_weight)
 
     @classmethod
     def _estimator_type_name(cls) -> str:
@@ -346,10 +344,7 @@ random_state, device, verbose, encoder, missing
         offset: Any = None,
     ) -> float:
         """Return the share of samples whose class, or all of whose labels, are predicted right."""
-        from sklearn.metrics import accuracy_score  # here, because it takes 0.1 s
-
-        predicted = self.predict(X, covariates, offset)
-        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        return self._score_of(X, y, self.predict(X, covariates, offset), sample_weight)
 
     @classmethod
     def _estimator_type_name(cls) -> str:

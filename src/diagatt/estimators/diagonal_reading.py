@@ -47,6 +47,7 @@ class DiagonalReading(TransformerMixin, FittedDiagonal):
     ) -> np.ndarray:
         X, covariates = parted(X, covariates)
         rows, module, values, offsets = self._packed(X)
+        coerce.refuse_other_order(rows, covariates=covariates, offset=offset, exposure=exposure)
         given = [self._covariates(covariates, len(rows))]
         known = self._offset(offset, exposure, len(rows))
         given += [] if known is None else [known]

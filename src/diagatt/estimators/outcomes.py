@@ -115,11 +115,19 @@ class SeveralOutcomes(RowsEstimator):
         names_known = [str(name) for name in self.outcomes_]
         if isinstance(which, str) and which in names_known:
             return names_known.index(which)
-        if isinstance(which, int | np.integer) and 0 <= which < self.n_outputs_:
+        if parameters.count(0, self.n_outputs_ - 1).accepts(which):
             return int(which)
         raise ValueError(
             f"there is no outcome {which!r}: choose one of {names.listed(names_known)}."
         )
+
+    def _in_order(self, y: Any, table: np.ndarray) -> np.ndarray:
+        """Return columns of responses in the order of the fit, by name if both have names."""
+        found, wanted = names.names_of(y, "y"), getattr(self, "outcome_names_", None)
+        if found is None or wanted is None:
+            return table
+        place = names.order(found, wanted, "y", "y[list(model.outcomes_)]")
+        return table if place is None else table[:, place]
 
     def _output_names(self) -> Sequence[Any]:
         return super()._output_names() if self.n_outputs_ == 1 else self.outcomes_
@@ -212,8 +220,11 @@ class RegressionOutcomes(SeveralOutcomes, Regression):
         means = self._means(z)
         return means[:, 0] if self.n_outputs_ == 1 else means
 
-    def _observed(self, y: Any) -> Any:
-        return y if self.n_outputs_ > 1 else super()._observed(y)
+    def _observed(self, y: Any, n_samples: int) -> np.ndarray:
+        if self.n_outputs_ == 1:
+            return super()._observed(y, n_samples)
+        table = coerce.responses(y, n_samples, self.n_outputs_, "one per outcome")
+        return self._in_order(y, table)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -240,6 +251,11 @@ class ClassificationOutcomes(SeveralOutcomes, Classification):
         table = coerce.labels(y, len(weights), count)
         self._set_labels(np.average(table, axis=0, weights=weights))
         return table
+
+    def _observed(self, y: Any, n_samples: int) -> np.ndarray:
+        if self.n_outputs_ == 1:
+            return super()._observed(y, n_samples)
+        return self._in_order(y, coerce.labels(y, n_samples, self.n_outputs_))
 
     def _check_labels(self, count: int) -> None:
         if self.family not in ("auto", "bernoulli"):

@@ -43,12 +43,12 @@ class Regression(Scored, RegressorMixin, RowsEstimator):
         """Return expected responses g⁻¹(z), (n_samples,)."""
         return self._means(self._linear_predictor(X, covariates))[:, 0]
 
-    def _observed(self, y: Any) -> Any:
+    def _observed(self, y: Any, n_samples: int) -> np.ndarray:
         """Return what predictions are compared with; proportions of a binomial response."""
         family = self._fitted_family()[0]
         if family.response_width == 1:
-            return y
-        table = coerce.responses(y, len(y), family.response_width, family.response_range)
+            return super()._observed(y, n_samples)
+        table = coerce.responses(y, n_samples, family.response_width, family.response_range)
         return family.observed(torch.from_numpy(table)).numpy()
 
 
@@ -77,9 +77,8 @@ class Classification(Scored, ClassifierMixin, RowsEstimator):
 
     def _set_classes(self, classes: np.ndarray) -> None:
         if len(classes) < 2:
-            raise ValueError(
-                f"y holds one class only ({classes[0]!r}): a classifier needs at least two."
-            )
+            only = classes.tolist()[0]
+            raise ValueError(f"y holds one class only ({only!r}): a classifier needs at least two.")
         self.classes_ = classes
 
     def _fitted_family(self) -> tuple[Family, int]:

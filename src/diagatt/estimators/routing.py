@@ -13,8 +13,12 @@ import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.metadata_routing import UNUSED
+
+from diagatt import coerce
+from diagatt.ragged import RaggedRows
 
 __all__ = ["RoutedInputs", "Scored", "TakesCovariates"]
 
@@ -39,11 +43,25 @@ class Scored:
         covariates : array of shape (n, q), optional
             If the model was fitted with them.
         """
+        given = {} if covariates is None else {"covariates": covariates}
+        return self._score_of(X, y, self.predict(X, **given), sample_weight)
+
+    def _score_of(self, X: Any, y: Any, predicted: np.ndarray, sample_weight: Any) -> float:
+        """Compare predictions with responses, which are read as `fit` reads them."""
         from sklearn.metrics import accuracy_score, r2_score  # here, because it takes 0.1 s
 
-        given = {} if covariates is None else {"covariates": covariates}
-        measure = accuracy_score if is_classifier(self) else r2_score
-        return float(measure(y, self.predict(X, **given), sample_weight=sample_weight))
+        n, measure = len(predicted), accuracy_score if is_classifier(self) else r2_score
+        if isinstance(X, RaggedRows):
+            coerce.refuse_other_order(X, y=y, sample_weight=sample_weight)
+        weights = None if sample_weight is None else coerce.weights(sample_weight, n)
+        return float(measure(self._observed(y, n), predicted, sample_weight=weights))
+
+    def _observed(self, y: Any, n_samples: int) -> np.ndarray:
+        """Return what predictions are compared with."""
+        inner = getattr(self, "estimator_", None)  # of an estimator of texts or images
+        if isinstance(inner, Scored):
+            return inner._observed(y, n_samples)
+        return (coerce.classes if is_classifier(self) else coerce.response)(y, n_samples)
 
 
 class TakesCovariates:

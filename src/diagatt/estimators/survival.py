@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 
-from diagatt import parameters
+from diagatt import coerce, parameters
 from diagatt.attention.survival import survival
 from diagatt.estimators.diagonal_base import _DiagAtt
 from diagatt.estimators.response import with_known_shape
@@ -21,7 +21,6 @@ from diagatt.families import Family, Times, get_family
 from diagatt.families.cox import risk_of
 from diagatt.families.risk_sets import TIES
 from diagatt.lifetimes import read_times
-from diagatt.metrics import concordance
 from diagatt.parameters import Rule
 from diagatt.segments import map_blocks
 from diagatt.solvers import Solver
@@ -179,7 +178,8 @@ random_state, device, verbose, encoder, missing
         """
         check_is_fitted(self)
         rows, module, values, offsets = self._packed(X)
-        at = np.array(self.unique_times_ if times is None else times, dtype=np.float64)
+        coerce.refuse_other_order(rows, covariates=covariates, offset=offset)
+        at = self._times(times, return_array)
         grid, family = torch.as_tensor(at).to(self._dtype).double(), self._fitted_family()[0]
         given = [self._covariates(covariates, len(rows))]
         known = self._offset(offset, None, len(rows))
@@ -203,13 +203,14 @@ random_state, device, verbose, encoder, missing
         times: Any = None,
     ) -> np.ndarray:
         """Return −log P(T > t | X); parameters as in `predict_survival_function`."""
+        check_is_fitted(self)
+        self._times(times, return_array)
         curves = self.predict_survival_function(X, covariates, offset, True, times)
         hazard = -np.log(np.maximum(curves, 1e-300))
-        at = np.array(self.unique_times_ if times is None else times, dtype=np.float64)
+        at = self._times(times, return_array)
         return hazard if return_array else step_functions(at, hazard, before=0.0)
 
     def score(self, X: Any, y: Any, covariates: Any = None, offset: Any = None) -> float:
         """Return Harrell's concordance of the risk scores."""
         risk = self.predict(X, covariates, offset)
-        times = read_times(y, len(risk))
-        return concordance(times[:, 1] == times[:, 2], times[:, 1], risk)
+        return self._concordance(y, risk)

@@ -6,9 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from diagatt import attributes
+from diagatt import attributes, coerce
 from diagatt.estimators.base import RowsEstimator
 from diagatt.lifetimes import read_times
+from diagatt.metrics import concordance
 
 
 class StepFunction:
@@ -69,6 +70,23 @@ class ReadsTimes(RowsEstimator):
             )
         self.unique_times_ = np.unique(times[counted, 1][times[counted, 1] > 0])
         return times
+
+    def _times(self, given: Any, return_array: bool) -> np.ndarray:
+        """Return the times at which functions are asked for, (T,); those of the fit by default."""
+        if given is None:
+            return np.array(self.unique_times_, dtype=np.float64)
+        return coerce.times(given, increasing=not return_array)
+
+    def _concordance(self, y: Any, risk: np.ndarray) -> float:
+        """Return Harrell's concordance; refuse samples of which no two can be compared."""
+        times = read_times(y, len(risk))
+        found = concordance(times[:, 1] == times[:, 2], times[:, 1], risk)
+        if np.isnan(found):
+            raise ValueError(
+                "the concordance is not defined: of no two samples is it known who had the event "
+                "earlier; score more samples, or samples with events."
+            )
+        return found
 
 
 def step_functions(times: np.ndarray, values: np.ndarray, before: float) -> np.ndarray:

@@ -136,7 +136,7 @@ def _is_number(word: str) -> bool:
         float(word)
     except ValueError:
         return False
-    return True
+    return word.isascii() and "_" not in word  # Python reads 1_0 as 10, and tables do not
 
 
 def _indicators(

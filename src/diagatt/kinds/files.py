@@ -32,7 +32,7 @@ def read_inputs(
                 name = columns.target or "y"
                 raise ValueError(f"{path} holds no responses {name!r}: they must be known here.")
             return found
-    from diagatt.kinds.tables import Table
+    from diagatt.kinds.tables import Table, separator_hint
 
     _refuse_memory(path, memory)
     table = Table.read(path, text=columns.as_text)
@@ -42,7 +42,7 @@ def read_inputs(
     missing = [name for name in wanted if name not in table.names]
     if need_target and "time" not in columns.known and (missing or not wanted):
         what = f"has no column {missing[0]!r}" if missing else "needs --target COLUMN"
-        there = f" It has {', '.join(table.names)}." if missing else ""
+        there = f" It has {', '.join(table.names)}.{separator_hint(path)}" if missing else ""
         raise ValueError(f"{path} {what}: the response must be known here.{there}")
     for kind in KINDS.values():
         for option in kind.reading:

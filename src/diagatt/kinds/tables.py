@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["ENDINGS", "Table"]
+__all__ = ["ENDINGS", "Table", "separator_hint"]
 
 ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".feather", ".arrow")
 
@@ -40,9 +40,14 @@ class Table:
     def read(cls, path: Path, text: Collection[str] = ()) -> Table:
         """Read a file; its ending says what it is. Columns of `text` stay as they are written."""
         try:
-            return cls(_read(path, text), str(path))
+            return cls(_refuse_bytes(_read(path, text)), str(path))
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{path} is not written in UTF-8 ({error}): save it as UTF-8, or convert it with "
+                "iconv."
+            ) from error
         except pa.ArrowInvalid as error:
-            raise ValueError(f"{path} cannot be read: {error}") from error
+            raise ValueError(f"{path} cannot be read: {error}{separator_hint(path)}") from error
 
     def __len__(self) -> int:
         return self.data.num_rows
@@ -55,7 +60,8 @@ class Table:
     def column(self, name: str) -> Any:
         """Return a column as pyarrow holds it."""
         if name not in self.names:
-            raise ValueError(f"{self.name} has no column {name!r}; it has {', '.join(self.names)}.")
+            found, hint = ", ".join(self.names), separator_hint(Path(self.name))
+            raise ValueError(f"{self.name} has no column {name!r}; it has {found}.{hint}")
         return self.data[name]
 
     def values(self, name: str) -> list[Any]:
@@ -99,6 +105,29 @@ class Table:
                     f"{self.name}: {what} {name!r} must hold numbers ({error})."
                 ) from error
         return np.column_stack(found) if found else None
+
+
+def _refuse_bytes(table: pa.Table) -> pa.Table:
+    """Refuse words that are no UTF-8, which Arrow keeps as bytes, in the decoder's words."""
+    for column in table.columns:
+        if pa.types.is_binary(column.type):
+            for word in column.to_pylist():
+                str(word or b"", "utf-8")
+    return table
+
+
+def separator_hint(path: Path) -> str:
+    """Return a hint if the first line of a CSV is separated by something else than commas."""
+    if path.suffix != ".csv" or not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        head = file.readline(10_000)
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return " The file is UTF-16: save it as UTF-8."
+    for mark, name in ((b";", "semicolons"), (b"\t", "tabs")):
+        if mark in head and b"," not in head:
+            return f" Its columns are separated by {name}: separate them by commas."
+    return ""
 
 
 def _read(path: Path, text: Collection[str]) -> pa.Table:

@@ -101,6 +101,10 @@ def opened(
     if fits and "target" not in columns:
         raise TypeError('say what to predict: pass target="disease", a column of adata.obs.')
     key = how.pop("sample_key")
+    if columns.get("target") == key:
+        raise ValueError(
+            f"target and sample_key are both {key!r}: the name of a sample is no response."
+        )
     with _table(adata, **how) as table:
         samples = CellSamples.of(table, key, **columns)
         few = table.nbytes <= IN_MEMORY

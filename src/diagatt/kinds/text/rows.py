@@ -227,6 +227,8 @@ def check_texts(texts: Any) -> list[str]:
     """Return a list of strings that have something to read, or raise an error naming the text."""
     if isinstance(texts, str | bytes):
         raise TypeError("X is one string: pass a list of texts, [text].")
+    if isinstance(texts, Mapping) or hasattr(texts, "columns"):
+        raise TypeError(f"X is a {type(texts).__name__}: pass the column of texts, X[column].")
     if not hasattr(texts, "__iter__"):
         raise TypeError(f"X must be a list of texts, got {type(texts).__name__}.")
     texts = list(texts)
