@@ -1,5 +1,6 @@
 """Files and folders that are whole or not there; nothing of somebody else's is deleted."""
 
+import os
 import subprocess
 import sys
 
@@ -65,3 +66,13 @@ def test_what_is_no_path(path):
 def test_a_path_with_a_null_character():
     with pytest.raises(ValueError, match="path must not hold a null character"):
         as_path("a\0b")
+
+
+def test_a_pipe_is_not_replaced_by_a_file(tmp_path):
+    """`save("/dev/null")` by a user who may write there would replace the null device."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(ValueError, match="pipe is not a file: name another path"):
+        write_atomically(pipe, b"content")
+    assert pipe.is_fifo()
+    assert [p.name for p in tmp_path.iterdir()] == ["pipe"]

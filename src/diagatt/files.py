@@ -20,9 +20,12 @@ def write_atomically(path: Path, content: bytes) -> None:
     """Write a file whole or not at all: temporary file, fsync, rename.
 
     A process killed at any moment leaves the old file or the new one. Temporary files that killed
-    writers left beside it are removed.
+    writers left beside it are removed. Only files are replaced: folders, pipes and devices, such as
+    the null device, are refused.
     """
     named, path = path, Path(os.path.realpath(path))  # a link stays one: what it names is written
+    if os.path.lexists(path) and not os.path.isfile(path):  # a device would become a file
+        raise ValueError(f"{named} is not a file: name another path.")
     remove_strays(path)
     temporary = _name_beside(path)
     try:
