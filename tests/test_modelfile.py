@@ -49,6 +49,14 @@ def test_round_trip(path):
     assert_same(modelfile.read(str(path)))
 
 
+def test_equal_contents_make_equal_files(path):
+    """Safetensors alone orders its metadata anew in each call."""
+    written = path.read_bytes()
+    for _ in range(20):
+        modelfile.write(path, TENSORS, DOCUMENT)
+        assert path.read_bytes() == written
+
+
 def test_arrays_that_are_not_contiguous_round_trip(tmp_path):
     array = np.arange(24.0).reshape(2, 3, 4).transpose(2, 0, 1)[::2]
     modelfile.write(tmp_path / "m", {"a": array}, {})

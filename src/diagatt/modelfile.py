@@ -35,12 +35,12 @@ def write(path: str | os.PathLike, tensors: dict[str, np.ndarray], document: dic
     """Write tensors and a JSON document atomically: temporary file, fsync, rename.
 
     A process that is killed at any moment leaves the old file or the new one. Temporary files
-    that killed writers left next to it are removed.
+    that killed writers left next to it are removed. Equal contents make equal files.
     """
     path = as_path(path)
     metadata = {"diagatt": json.dumps(document, sort_keys=True), "sha256": _BLANK}
     arrays = {name: np.asarray(array, order="C") for name, array in tensors.items()}
-    blank = save_tensors(arrays, metadata)
+    blank = _with_sorted_metadata(save_tensors(arrays, metadata))
     digest = hashlib.sha256(blank).hexdigest()
     write_atomically(path, _swap(blank, _BLANK, digest))
 
@@ -74,6 +74,16 @@ def parse(content: bytes, path: Path) -> tuple[dict[str, np.ndarray], dict[str, 
     if not isinstance(document, dict):
         raise ModelFileError(f"{path} is not a diagatt file: its document is not a JSON object.")
     return tensors, document
+
+
+def _with_sorted_metadata(content: bytes) -> bytes:
+    """Sort the metadata of the header: safetensors orders them anew in each call."""
+    (length,) = struct.unpack_from("<Q", content)
+    header = json.loads(content[8 : 8 + length])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)  # tensors begin at multiples of eight bytes
+    return struct.pack("<Q", len(text)) + text + content[8 + length :]
 
 
 def _swap(content: bytes, old: str, new: str) -> bytes:
