@@ -83,6 +83,16 @@ def test_evaluate_prints_the_metric(folder):
     assert list(scores) == ["samples", "interval", "r2", "rmse", "mae", "log_score"]
 
 
+def test_evaluate_refuses_words_where_the_model_predicts_numbers(folder, tmp_path):
+    table = parquet.read_table(folder / "cells.parquet").drop(["y"])
+    table = table.append_column("y", pa.array(["high", "low"] * 150))
+    parquet.write_table(table, tmp_path / "words.parquet")
+    done = run("evaluate", folder / "m.safetensors", tmp_path / "words.parquet")
+    assert done.exit_code == 1
+    said = str(done.exception)
+    assert "the response of sample 0 is 'high', and the model predicts numbers" in said
+
+
 def test_explain_writes_the_page_and_info_says_what_is_inside(folder):
     done = run(
         "explain", folder / "m.safetensors", folder / "cells.parquet", "-o", folder / "p.html"

@@ -219,6 +219,11 @@ def test_annotate_writes_attention_back(adata, tmp_path):
             ValueError,
             "not both",
         ),
+        (
+            {"sample_key": "patient", "target": "patient"},
+            ValueError,
+            "target and sample_key are both 'patient'",
+        ),
     ],
 )
 def test_refusals_say_what_is_wrong(adata, how, error, said):
@@ -252,6 +257,15 @@ def test_a_file_is_read_without_its_other_matrices(adata, tmp_path):
         CellTable.opened(tmp_path / "cells.h5ad", layer="x"),
     ):
         pass
+
+
+def test_what_is_no_hdf5_file_is_named(tmp_path):
+    path = tmp_path / "cells.h5ad"
+    with pytest.raises(FileNotFoundError, match=r"cells\.h5ad does not exist"):
+        CellTable.opened(path).__enter__()
+    path.write_text("patient,age")
+    with pytest.raises(ValueError, match=r"cells\.h5ad is not a readable HDF5 file"):
+        CellTable.opened(path).__enter__()
 
 
 @pytest.mark.parametrize("lost", ["var", "X", "obs/_index"])

@@ -7,6 +7,7 @@ import warnings
 from contextlib import closing
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone
@@ -268,6 +269,8 @@ def test_many_texts_are_stored_chunk_by_chunk(tiny_bert, tmp_path, monkeypatch):
         ([b"bytes"], TypeError, "text 0 is not a string"),
         ("one string", TypeError, r"pass a list of texts, \[text\]"),
         ([], ValueError, "list of texts is empty"),
+        (pd.DataFrame({"text": ["fine"]}), TypeError, r"X is a DataFrame: .* X\[column\]"),
+        ({"text": ["fine"]}, TypeError, r"X is a dict: .* X\[column\]"),
         (["bad \ud83d half"], ValueError, "text 0 holds half of a surrogate pair"),
         (["\u200b\u0007"], ValueError, "holds nothing that model"),
     ],

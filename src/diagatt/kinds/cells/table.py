@@ -13,6 +13,7 @@ import numpy as np
 
 from diagatt.kinds.cells.stored_csr import StoredCsr
 from diagatt.kinds.cells.stored_obs import StoredObs
+from diagatt.kinds.hdf5 import open_hdf5
 
 __all__ = ["CellTable"]
 
@@ -61,9 +62,9 @@ class CellTable:
         cls, path: Path, layer: str | None = None, obsm: str | None = None
     ) -> Iterator[CellTable]:
         """Open an ``.h5ad`` file; names of cells are read, matrix and annotations when needed."""
-        h5py, _ = _readers()
+        _readers()  # anndata brings h5py: say so before h5py is missed
         _one_of(layer, obsm)
-        with h5py.File(path, "r") as file:
+        with open_hdf5(path, "cells") as file:
             try:
                 table = cls._of_file(file, path, layer, obsm)
             except (KeyError, TypeError, AttributeError, RuntimeError) as error:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from diagatt.kinds.hdf5 import open_hdf5
 from diagatt.kinds.slides.tensor_file import TensorFile
 
 __all__ = ["ENDINGS", "SlideFile"]
@@ -48,7 +49,7 @@ class SlideFile:
         """Look at a file without reading its features."""
         side, unit = None, "px"
         if path.suffix in (".h5", ".hdf5"):
-            with _h5(path) as file:
+            with open_hdf5(path, "slides") as file:
                 found = _dataset(file, _FEATURES, path)
                 shape, dtype = found.shape, found.dtype
                 side, unit = _side_and_unit(file)
@@ -69,7 +70,7 @@ class SlideFile:
     def features(self) -> np.ndarray:
         """Read the features, (n_patches, n_features)."""
         if self.path.suffix in (".h5", ".hdf5"):
-            with _h5(self.path) as file:
+            with open_hdf5(self.path, "slides") as file:
                 found = _dataset(file, _FEATURES, self.path)[()]
         elif self.path.suffix == ".npy":
             found = np.load(self.path, allow_pickle=False)
@@ -82,7 +83,7 @@ class SlideFile:
         if self.coords_path is not None:
             found = np.load(self.coords_path, allow_pickle=False)
         elif self.path.suffix in (".h5", ".hdf5"):
-            with _h5(self.path) as file:
+            with open_hdf5(self.path, "slides") as file:
                 name = next((name for name in _COORDS if name in file), None)
                 if name is None:
                     return None
@@ -104,17 +105,6 @@ class SlideFile:
         steps = [np.diff(np.unique(coords[:, axis])) for axis in (0, 1)]
         steps = [step.min() for step in steps if len(step)]
         return float(min(steps)) if steps else 256.0
-
-
-def _h5(path: Path) -> Any:
-    try:
-        import h5py
-    except ImportError as error:
-        raise ImportError("reading .h5 files needs h5py: pip install 'diagatt[slides]'.") from error
-    try:
-        return h5py.File(path, "r")
-    except OSError as error:
-        raise ValueError(f"{path} is no readable HDF5 file: {error}") from error
 
 
 def _dataset(file: Any, names: tuple[str, ...], path: Path) -> Any:

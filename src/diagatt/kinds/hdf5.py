@@ -1,0 +1,22 @@
+"""HDF5 files, which cells and slides come in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+
+def open_hdf5(path: Path, extra: str) -> Any:
+    """Open a file for reading; `extra` is the optional dependency that brings h5py."""
+    try:
+        import h5py
+    except ImportError as error:
+        raise ImportError(
+            f"reading {path.suffix} files needs h5py: pip install 'diagatt[{extra}]'."
+        ) from error
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist.")
+    try:
+        return h5py.File(path, "r")
+    except OSError as error:
+        raise ValueError(f"{path} is not a readable HDF5 file: {error}.") from error
