@@ -44,7 +44,7 @@ def fitted(method: str, name: str, number: int) -> dict[str, float]:
 
     before, cells.measured = cells.measured, measured
     try:
-        found = cells.answer(get_method(method), bags, train, test, bags.y[train], seed=number)
+        found = cells.answer(get_method(method), bags, train, test, seed=number)
     finally:
         cells.measured = before
     return {"seconds": spent[0], "log_loss": -found["log_score"]}

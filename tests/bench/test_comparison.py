@@ -107,5 +107,5 @@ def test_leaks_and_assumptions_have_their_tables(tmp_path):
     run_bench(Plan([get_set("simulated_classes-n200")], names, shuffled=True, splits=2), store)
     text = write_report(plan, store, tmp_path / "bags.md")[0].read_text()
     assert "| constant | 0.50 | 0.50 | 0.50 |" in text
-    assert "| simulated_classes-n200~shuffled | 0.50 ± 0.00 (2) |" in text
+    assert "| simulated_classes-n200~permuted | 0.50 ± 0.00 (2) |" in text
     assert "1 of 1 cells are within 0.05" in text

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from diagatt import PooledClassifier, PooledRegressor
 from diagatt.bench import Limits, Plan, add_own_methods, get_set, load_methods, load_set, run_bench
-from diagatt.bench.cells import OnBags, answer
+from diagatt.bench.cells import OnBags, _permuted, answer
 from diagatt.bench.methods import METHODS, Method
 from diagatt.bench.run import failure
 from diagatt.bench.splits import split
@@ -143,11 +143,11 @@ def test_covariates_reach_who_takes_them_and_are_appended_for_others():
     bags = replace(bags, covariates=np.arange(100.0).reshape(50, 2))
     train, test = np.arange(40), np.arange(40, 50)
     for face in (Takes, Others):
-        answer(Method(face.name, face), bags, train, test, bags.y[train], seed=0)
+        answer(Method(face.name, face), bags, train, test, seed=0)
     assert seen == {"takes": (8, [0.0, 0.0]), "others": 10}
 
 
-def test_shuffled_labels_are_those_of_the_training_part_in_another_order():
+def test_shuffled_labels_are_those_of_each_part_in_another_order():
     seen = []
 
     class Spy(Constant):
@@ -164,7 +164,7 @@ def test_shuffled_labels_are_those_of_the_training_part_in_another_order():
     METHODS["spy"] = Method("spy", Spy)
     chosen = get_set("wine-n100")
     bags = load_set(chosen)
-    train, _ = split(chosen, 0)
+    train, test = split(chosen, 0)
     plain, shuffled, again = (
         OnBags(chosen, shuffled=s).run("spy", number, 1.0)["details"]["prediction"]
         for s, number in ((False, 0), (True, 0), (True, 15))  # 15 splits: the last is the first
@@ -174,6 +174,9 @@ def test_shuffled_labels_are_those_of_the_training_part_in_another_order():
     assert shuffled[0] != plain[0]
     assert again[0] not in (plain[0], shuffled[0])
     assert shuffled[1] == again[1] == plain[1]  # the same labels
+    permuted = _permuted(bags, (train, test), seed=0)
+    assert permuted.y[test].sum() == bags.y[test].sum()
+    assert (permuted.y[test] != bags.y[test]).any()
     assert len(Plan([chosen], ["spy"], shuffled=True, splits=20).tasks()) == 20
     assert len(Plan([chosen], ["spy"], splits=20).tasks()) == 15
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,10 +26,11 @@ __all__ = ["OnBags", "answer"]
 class OnBags(Scenario):
     """Methods on a set of bags; a replication is a split.
 
-    With `shuffled`, the responses of every training part are permuted: a method that then predicts
-    better than chance has seen test responses. Replications beyond the last split permute the same
-    training parts again, because one permutation says little: rows in which classes differ along
-    few directions give an AUC far from 0.5, on either side, by chance.
+    With `shuffled`, responses are permuted within every training part and within every test part,
+    before anything is fitted: a method that then predicts better than chance has seen test
+    responses. Were those of the test part left as they are, honest methods would be far from an AUC
+    of 0.5, on either side, wherever classes differ along few directions: a direction learnt from
+    noise separates them, too. Replications beyond the last split permute the same parts again.
     """
 
     chosen: BagSet
@@ -39,7 +40,7 @@ class OnBags(Scenario):
     @property
     def name(self) -> str:
         """Name of the set."""
-        return f"{self.chosen.name}~shuffled" if self.shuffled else self.chosen.name
+        return f"{self.chosen.name}~permuted" if self.shuffled else self.chosen.name
 
     def reason_to_skip(self) -> str | None:
         """Return why the set cannot be loaded here, or None."""
@@ -63,12 +64,11 @@ class OnBags(Scenario):
         bags, chosen = load_set(self.chosen), get_method(method)
         number = replication % n_splits(self.chosen) if self.shuffled else replication
         train, test = split(self.chosen, number)
-        y = bags.y[train]
         if self.shuffled:
-            y = np.random.default_rng((replication, 7)).permutation(y)
+            bags = _permuted(bags, (train, test), seed=replication)
         warm_up(method, bags.task)
         found = run_confined(
-            lambda: answer(chosen, bags, train, test, y, seed=replication), self.limits
+            lambda: answer(chosen, bags, train, test, seed=replication), self.limits
         )
         names = {"failed", "prediction", "rows"} & set(found)
         details: dict[str, Any] = {name: found.pop(name) for name in names}
@@ -78,7 +78,7 @@ class OnBags(Scenario):
 
 
 def answer(
-    method: Method, bags: Bags, train: np.ndarray, test: np.ndarray, y: np.ndarray, seed: int
+    method: Method, bags: Bags, train: np.ndarray, test: np.ndarray, seed: int
 ) -> dict[str, Any]:
     """Return scores, seconds, memory and the predictions themselves, rounded.
 
@@ -102,7 +102,7 @@ def answer(
     if bags.groups is not None and accepts(model.fit, "groups"):
         known["groups"] = bags.groups[train]
 
-    _, fit_seconds, megabytes = measured(lambda: model.fit(X_train, y, **known))
+    _, fit_seconds, megabytes = measured(lambda: model.fit(X_train, bags.y[train], **known))
     predict = model.predict_proba if bags.classifies else model.predict
     prediction, predict_seconds, _ = measured(lambda: predict(X_test, **known_test))
     prediction = np.asarray(prediction, dtype=np.float64)
@@ -117,6 +117,15 @@ def answer(
     if located is not None:
         found["rows"] = located.astype(int).tolist()
     return found
+
+
+def _permuted(bags: Bags, parts: tuple[np.ndarray, ...], seed: int) -> Bags:
+    """Return bags whose responses are permuted within each part."""
+    generator = np.random.default_rng((seed, 7))
+    y = bags.y.copy()
+    for part in parts:
+        y[part] = generator.permutation(y[part])
+    return replace(bags, y=y)
 
 
 def _standardized(values: np.ndarray, reference: np.ndarray) -> np.ndarray:

@@ -30,7 +30,7 @@ class Plan:
         In the order in which they are to run.
     limits : Limits
     shuffled : bool
-        Permute training responses: the leak test.
+        Permute responses within training parts and within test parts: the leak test.
     splits : int, optional
         Largest count of splits per set; with `shuffled`, the count of permutations.
     """

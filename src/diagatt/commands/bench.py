@@ -34,7 +34,7 @@ Splits = Annotated[
     int | None, typer.Option(min=1, help="Largest count of splits per set.", metavar="N")
 ]
 Shuffled = Annotated[
-    bool, typer.Option("--shuffled", help="Permute training labels to find leaks.")
+    bool, typer.Option("--shuffled", help="Permute labels to find leaks.")
 ]
 RIVALS = "benchmarks/rivals"
 
