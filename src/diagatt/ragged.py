@@ -55,10 +55,10 @@ class RaggedRows(Sequence):
     feature_names : sequence of n_features different strings, optional
         Frames give theirs. An estimator that was fitted with names takes columns by name.
     sample_ids, row_ids : sequences of n_samples and n_rows, optional
-        What the source calls samples and rows. Ids are text: ``007`` stays ``"007"``.
+        Ids of samples and rows. They are text: ``007`` stays ``"007"``.
     row_weight : array of shape (n_rows,), optional
-        What each row stands for, such as cells of a cluster or reads of a receptor: attention is
-        :math:`κ_j ∝ w_j e^{ψ_j}`, and a row of weight 3 counts as three rows.
+        How many each row stands for, such as cells of a cluster or reads of a receptor: attention
+        is :math:`κ_j ∝ w_j e^{ψ_j}`, and a row of weight 3 counts as three rows.
 
     Attributes
     ----------
@@ -285,12 +285,12 @@ class RaggedRows(Sequence):
 
     @property
     def sample_ids(self) -> np.ndarray | None:
-        """What the source calls the samples, (n_samples,) of str; None if it does not."""
+        """Ids of the samples, (n_samples,) of str; None if they have none."""
         return id_texts(self._sample_ids)
 
     @property
     def row_ids(self) -> np.ndarray | None:
-        """What the source calls the rows, (n_rows,) of str; None if it does not."""
+        """Ids of the rows, (n_rows,) of str; None if they have none."""
         return id_texts(self._row_ids)
 
     @property
@@ -445,7 +445,7 @@ class RaggedRows(Sequence):
         return self.with_values(self._values.astype(dtype))
 
     def with_values(self, values: Any) -> RaggedRows:
-        """Other row vectors for the same samples: scaled, projected, embedded.
+        """Return the same samples with other row vectors: scaled, projected, embedded.
 
         Ids are kept, and names of features if there are as many features as before.
         """
@@ -514,14 +514,14 @@ class RaggedRows(Sequence):
         return padded, mask
 
     def to_torch(self, device: Any = "cpu", dtype: torch.dtype | None = None):
-        """Packed rows (n_rows, d) and offsets (n_samples + 1,) as tensors.
+        """Return packed rows (n_rows, d) and offsets (n_samples + 1,) as tensors.
 
         On the CPU, in the same type, they share memory: treat them as read-only.
         """
         if self.is_sparse:
             raise InputError(
-                "the rows are sparse, and only DiagAttRegressor, DiagAttClassifier and others with "
-                "an encoder take them so: pass X.to_dense()."
+                "the rows are sparse, and only estimators with an encoder, such as "
+                "DiagAttRegressor and DiagAttClassifier, take sparse rows: pass X.to_dense()."
             )
         with warnings.catch_warnings():  # torch warns that it cannot mark a tensor read-only
             warnings.filterwarnings("ignore", message=".*not writable.*")

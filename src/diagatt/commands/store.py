@@ -63,9 +63,7 @@ def write(
         if kind.in_passes:
             raise ValueError(f"{data} is a store already.")
         if inputs.y is not None and inputs.y.ndim == 2 and are_times(columns.targets):
-            raise ValueError(
-                f"--target {target} are the names of times to an event: give --time and --event."
-            )
+            raise ValueError(f"--target {target} names times to an event: give --time and --event.")
         transformer = kind.transformer(inputs.X, **options.settings(asked, kind))
         given: dict[str, Any] = {"shard_mib": shard_mib, "overwrite": overwrite}
         if transformer is None:

@@ -13,7 +13,7 @@ BLOCK = 2**17  # names that are Python objects at the same time
 
 
 class StoredObs:
-    """Columns of the group ``obs``; a file of millions of cells has more than are needed."""
+    """Columns of the group ``obs``; a file of millions of cells has more than a fit needs."""
 
     def __init__(self, group: Any, read: Callable[[Any], Any]) -> None:
         self._group, self._read = group, read
