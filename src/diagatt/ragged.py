@@ -450,6 +450,10 @@ class RaggedRows(Sequence):
         Ids are kept, and names of features if there are as many features as before.
         """
         names = self._feature_names if np.shape(values)[1:] == (self.n_features,) else None
+        return self._like(values, names)
+
+    def _like(self, values: Any, names: Sequence[str] | None) -> RaggedRows:
+        """Return the same samples with other row vectors, whose features have these names."""
         made = RaggedRows(values, self._offsets, names, self._sample_ids, self._row_ids)
         return made._weighted(self._row_weight)
 
@@ -492,17 +496,12 @@ class RaggedRows(Sequence):
             )
         if wanted == self._feature_names:
             return self
-        values = self._values[:, [place[name] for name in wanted]]
-        made = RaggedRows(values, self._offsets, wanted, self._sample_ids, self._row_ids)
-        return made._weighted(self._row_weight)
+        return self._like(self._values[:, [place[name] for name in wanted]], wanted)
 
     def with_names(self, names: Sequence[str] | None) -> RaggedRows:
         """Return the same samples with these names of their features, or with none."""
         found = None if names is None else checked(names, "X", self.n_features)
-        if found == self._feature_names:
-            return self
-        made = RaggedRows(self._values, self._offsets, found, self._sample_ids, self._row_ids)
-        return made._weighted(self._row_weight)
+        return self if found == self._feature_names else self._like(self._values, found)
 
     def to_padded(self, fill: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
         """Pad to the longest sample: array (n, p_max, d) and mask (n, p_max) of real rows."""

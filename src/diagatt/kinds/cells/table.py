@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from diagatt.kinds.cells.stored_csr import StoredCsr
-from diagatt.kinds.cells.stored_obs import StoredObs
+from diagatt.kinds.cells.h5ad import StoredCsr, StoredObs
 from diagatt.kinds.hdf5 import open_hdf5
 
 __all__ = ["CellTable"]
