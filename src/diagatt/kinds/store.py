@@ -47,7 +47,8 @@ class Store(Kind):
                 "out, or name them in `diagatt store write`."
             )
         store = RowStore(path, memory=memory)
-        if not columns.of_a_model and store.has_times and "event" not in store.response_names:
+        named = store.response_names or ()
+        if not columns.of_a_model and store.has_times and "event" not in named:
             raise ValueError(
                 f"{path} holds times between two bounds, which the commands do not fit: fit "
                 "DiagAttSurvival to the store in Python."
