@@ -6,8 +6,8 @@ with n = 2000 samples; of their entries 20 % are missing at random. Errors are t
 complete ones and ones with 20 % of their entries missing.
 
 Marginalizing should be at most 1.05 times as wrong as a fit to complete data, and at most as wrong
-as mean imputation. Where entries of new samples are missing, the response depends on what nobody
-knows: "known parameters" is the error that remains if all parameters are known. Where new samples
+as mean imputation. Where entries of new samples are missing, the response depends on unknown
+numbers: "known parameters" is the error that remains if all parameters are known. Where new samples
 are complete, what counts is how well the coefficients are known, and training samples with missing
 entries say less about them. "Known rows" is what is left of an estimate: the active rows of the
 training samples, the distribution of rows and the variance of every response given what is observed

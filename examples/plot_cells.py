@@ -3,7 +3,7 @@ Which cells decided?
 ====================
 
 Single cells of blood, a donor as a sample, and a disease that shows in one natural killer cell
-among forty. Nobody tells the model which cell: it finds it from the labels of donors alone.
+among forty. The model is not told which cell it is: it finds it from the labels of donors alone.
 
 The cells are the 700 that come with scanpy (10x Genomics, 68k PBMC, reduced); donors are drawn
 from them, those for training from one half of the cells and new ones from the other half.

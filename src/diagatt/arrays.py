@@ -1,4 +1,4 @@
-"""Arrays of numbers out of whatever users have: lists, tensors, frames, masked arrays, objects.
+"""Arrays of numbers from what users have: lists, tensors, frames, masked arrays, objects.
 
 Nothing is guessed: words, dates, complex numbers and masked entries are refused, and missing
 entries become NaN. Errors name the entry, in the words of the caller.
@@ -65,15 +65,15 @@ def is_sparse(values: Any) -> bool:
 
 
 def from_arrow_sparse(values: Any) -> Any:
-    """Return a sparse matrix of Arrow as one of scipy, which shares its memory; others as is."""
+    """Return a sparse Arrow matrix as one of scipy that shares its memory, and others unchanged."""
     is_arrow = type(values).__module__.split(".")[0] == "pyarrow"
     return values.to_scipy() if is_arrow and hasattr(values, "to_scipy") else values
 
 
 def sparse_matrix(values: Any, what: str) -> Any:
-    """Return a CSR array of floats with sorted indices; float32 is kept, the rest is float64.
+    """Return a CSR array of floats with sorted indices; types other than float32 become float64.
 
-    Nothing is copied that need not be.
+    Entries are copied only if they have to be.
     """
     from scipy.sparse import csr_array
 
@@ -96,7 +96,7 @@ def as_numpy(tensor: torch.Tensor) -> np.ndarray:
 
 
 def plain_array(values: Any, what: str, place: Place, dates: bool = False) -> np.ndarray:
-    """Return an array of any type, after a look at masks; `dates` may be read from frames."""
+    """Return an array of any type without masked entries; with `dates`, frames may hold dates."""
     if isinstance(values, torch.Tensor):
         return as_numpy(values)
     if hasattr(values, "toarray"):
@@ -132,7 +132,7 @@ def _from_frame(frame: Any, what: str, dates: bool) -> np.ndarray:
                 f"{what} holds dates or durations ({column.name}: {column.dtype}): pass numbers, "
                 "such as days since the first."
             )
-    if isinstance(frame, nw.DataFrame) and not frame.columns:  # NumPy has no words for it
+    if isinstance(frame, nw.DataFrame) and not frame.columns:  # narwhals makes no such array
         return np.empty((len(frame), 0))
     return frame.to_numpy()
 
@@ -169,7 +169,7 @@ def _from_objects(array: np.ndarray, what: str, place: Place) -> np.ndarray:
     for at, value in np.ndenumerate(array):
         try:
             if isinstance(value, str | bytes | np.timedelta64):
-                raise TypeError("words and durations are no numbers")
+                raise TypeError("words and durations are not numbers")
             result[at] = np.nan if _is_missing(value) else float(value)
         except (TypeError, ValueError, OverflowError) as error:
             where = place(at) if at else what
@@ -180,7 +180,7 @@ def _from_objects(array: np.ndarray, what: str, place: Place) -> np.ndarray:
 
 
 def refuse_missing(labels: np.ndarray, what: str, words: Callable[[int], str]) -> None:
-    """Refuse labels of which one is missing (`words` say so), or that cannot be compared."""
+    """Refuse missing labels, with the message that `words` makes, and labels of several types."""
     if labels.dtype.kind not in "fOmM":
         return
     for i, value in enumerate(labels.tolist()):

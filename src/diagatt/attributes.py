@@ -15,8 +15,8 @@ from diagatt.parameters import Rule, count, shown
 
 Rules = Mapping[str, Rule]
 
-# What only some fits have: names, if rows or covariates came in a table; and what files lack that
-# are older than the attribute, whose class then has the default.
+# Attributes that a file may lack: names, if neither rows nor covariates came in a table, and those
+# that are newer than the file, for which the class has a default.
 OPTIONAL = frozenset(
     {
         "feature_names_in_",
@@ -50,7 +50,7 @@ OPTIONAL = frozenset(
     }
 )
 
-# Ways to say that what was read makes no sense; anything else is a defect and stays visible.
+# Errors that invalid content of a file may cause; any other error is a defect and stays visible.
 NONSENSE = (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError)
 
 
@@ -63,9 +63,9 @@ def declared(kind: type) -> dict[str, Rule]:
 
 
 def check_names(kind: type, found: Mapping[str, Any]) -> None:
-    """Refuse attributes that are missing, and names that are no fitted attributes of the class.
+    """Refuse missing attributes, and names that are not fitted attributes of the class.
 
-    A class of a user need not declare its own attributes, but they must not hide what it has.
+    A user's own class need not declare its attributes, but they must not replace members of it.
     """
     rules = declared(kind)
     missing = sorted(set(rules) - OPTIONAL - set(found))
@@ -111,7 +111,7 @@ def _described(value: Any) -> str:
 
 
 def size(least: int = 0) -> Rule:
-    """Allow whole numbers from `least` on, however many samples or bytes there were."""
+    """Allow whole numbers from `least` on, as large as counts of samples or bytes may become."""
     return count(least, 2**63 - 1)
 
 
@@ -192,7 +192,7 @@ def numbers(*keys: str) -> Rule:
 
 
 def report() -> Rule:
-    """Allow what says how a fit went: numbers, words and None in lists and dictionaries."""
+    """Allow reports of a fit: numbers, words and None in lists and dictionaries."""
 
     def accepts(value: Any) -> bool:
         if isinstance(value, list | tuple):

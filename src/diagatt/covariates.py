@@ -1,4 +1,4 @@
-"""Samples that carry their covariates, for tools that cut X and know of nothing else."""
+"""Samples that carry their covariates, for tools that split X alone."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["WithCovariates", "parted"]
 class WithCovariates(Sequence):
     """Samples with their covariates, as one X.
 
-    Some of scikit-learn's tools call ``predict(X)`` and pass nothing besides X, with or without
+    Some of scikit-learn's tools call ``predict(X)`` and pass X alone, with or without
     metadata routing: ``cross_val_predict``, the `predict` of a ``GridSearchCV``, scores by name.
-    Where X is of this class, the covariates are cut with it and need not be passed.
+    Where X is of this class, the covariates are split with it and need not be passed.
 
     Parameters
     ----------

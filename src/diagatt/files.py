@@ -1,6 +1,6 @@
-"""Files and folders that are whole or not there.
+"""Files and folders that are written completely or not at all.
 
-Nothing is deleted but what a writer of this module made: temporary files and folders, by their
+Only what a writer of this module made is deleted: temporary files and folders, recognized by their
 hidden names, and folders that `place_folder` was asked to replace.
 """
 
@@ -31,7 +31,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     try:
         # The mode "x" never opens what is there; an interrupt at any point finds the name known.
         with open(temporary, "xb") as file:
-            if os.path.isfile(path):  # what nobody else may read stays so
+            if os.path.isfile(path):  # a private file stays private
                 os.chmod(temporary, stat.S_IMODE(os.stat(path).st_mode))
             file.write(content)
             file.flush()
@@ -47,7 +47,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def as_path(path: str | os.PathLike) -> Path:
-    """Return a path that a user gave; what can be none is refused."""
+    """Return a path that a user gave; refuse anything that cannot be a path."""
     if isinstance(path, bytes) or not isinstance(path, str | os.PathLike):
         raise TypeError(f"path must be a string or a path, got {path!r}.")
     if "\0" in os.fspath(path):
@@ -147,7 +147,7 @@ def _name_beside(path: Path, ending: str = "tmp") -> Path:
 
 def _strays(path: Path, ending: str = "tmp") -> list[Path]:
     """Return the names made by `_name_beside` whose writer no longer runs."""
-    # Exactly those: ".a.7.…" belongs to a target "a.7", ".a.7.backup.tmp" to somebody else.
+    # Exactly those: ".a.7.…" belongs to a target "a.7", ".a.7.backup.tmp" does not.
     made = re.compile(rf"\.{re.escape(path.name)}\.([0-9]+)\.[0-9a-f]{{8}}\.{ending}")
     found = []
     for stray in path.parent.glob(f".{escape(path.name)}.*.{ending}"):
@@ -180,6 +180,6 @@ def _is_running(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except (PermissionError, OverflowError):  # of somebody else, or not a process id
+    except (PermissionError, OverflowError):  # a process of another user, or no process id
         pass
     return True

@@ -1,4 +1,4 @@
-"""Times to an event: what users may call them, and how they are kept.
+"""Times to an event: the forms in which users pass them, and the one in which they are kept.
 
 Inside, a time is three numbers: when observation began, and the two times between which the event
 lies. They are equal for an exact time; the second is infinite where the event was not seen.

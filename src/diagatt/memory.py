@@ -1,4 +1,4 @@
-"""Memory that was freed goes back to the system, before the next large step asks for more."""
+"""Freed memory is given back to the system before the next large step needs more."""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ from diagatt.files import as_path, write_atomically
 _BLANK = "0" * 64
 
 
-# Ours nest a few levels, blends of blends a few more; Python's own limit depends on who calls.
+# Documents have a few levels of nesting, blends of blends a few more. Python's own limit depends on
+# the depth of the caller.
 _DEEPEST = 60
 
 
@@ -51,7 +52,7 @@ def read(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, Any]
     if path.is_dir():
         raise ModelFileError(f"{path} is a folder, not a model file.")
     if path.exists() and not path.is_file():
-        raise ModelFileError(f"{path} is no file: a pipe or a device holds no model.")
+        raise ModelFileError(f"{path} is not a file: a pipe or a device cannot hold a model.")
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -100,7 +101,7 @@ def _metadata(content: bytes) -> dict[str, str]:
 
 
 def _parse_json(text: str) -> Any:
-    """Return what the text says; refuse two entries of one name, and abysses of brackets."""
+    """Return what the text says; refuse two entries of one name, and very deep nesting."""
     try:
         value = json.loads(text, object_pairs_hook=_without_duplicates)
     except RecursionError:

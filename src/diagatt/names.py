@@ -99,7 +99,7 @@ def order(found: Names, wanted: Sequence[str], what: str, select: str) -> np.nda
         more = [name for name in found if name not in known]
         raise InputError(
             f"The feature names should match those that were passed during fit: {what} also has "
-            f"the column {listed(more)}, which the fit had not. Select the others: {select}."
+            f"the column {listed(more)}, which the fit did not have. Select the others: {select}."
         )
     return np.array([place[name] for name in wanted])
 

@@ -36,7 +36,7 @@ class ParameterError(ValueError, TypeError):
 
 @dataclass(frozen=True)
 class Rule:
-    """What a parameter may be: in the words behind "must be", and as a test of any value."""
+    """What a parameter may be: the words after "must be" in messages, and a test of values."""
 
     allowed: str
     accepts: Callable[[Any], bool]
@@ -126,7 +126,7 @@ def check_share(value: Any, name: str) -> None:
 
 
 def check_count(value: Any, name: str, least: int, most: int = LARGEST_COUNT) -> None:
-    """Refuse an argument that is no whole number from `least` to `most`.
+    """Refuse an argument that is not a whole number from `least` to `most`.
 
     Examples
     --------

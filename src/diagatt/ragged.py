@@ -55,10 +55,10 @@ class RaggedRows(Sequence):
     feature_names : sequence of n_features different strings, optional
         Frames give theirs. An estimator that was fitted with names takes columns by name.
     sample_ids, row_ids : sequences of n_samples and n_rows, optional
-        What the source calls samples and rows. Ids are text: ``007`` stays ``"007"``.
+        Ids of samples and rows. They are text: ``007`` stays ``"007"``.
     row_weight : array of shape (n_rows,), optional
-        What each row stands for, such as cells of a cluster or reads of a receptor: attention is
-        :math:`κ_j ∝ w_j e^{ψ_j}`, and a row of weight 3 counts as three rows.
+        How many each row stands for, such as cells of a cluster or reads of a receptor: attention
+        is :math:`κ_j ∝ w_j e^{ψ_j}`, and a row of weight 3 counts as three rows.
 
     Attributes
     ----------
@@ -285,12 +285,12 @@ class RaggedRows(Sequence):
 
     @property
     def sample_ids(self) -> np.ndarray | None:
-        """What the source calls the samples, (n_samples,) of str; None if it does not."""
+        """Ids of the samples, (n_samples,) of str; None if they have none."""
         return id_texts(self._sample_ids)
 
     @property
     def row_ids(self) -> np.ndarray | None:
-        """What the source calls the rows, (n_rows,) of str; None if it does not."""
+        """Ids of the rows, (n_rows,) of str; None if they have none."""
         return id_texts(self._row_ids)
 
     @property
@@ -445,11 +445,15 @@ class RaggedRows(Sequence):
         return self.with_values(self._values.astype(dtype))
 
     def with_values(self, values: Any) -> RaggedRows:
-        """Other row vectors for the same samples: scaled, projected, embedded.
+        """Return the same samples with other row vectors: scaled, projected, embedded.
 
         Ids are kept, and names of features if there are as many features as before.
         """
         names = self._feature_names if np.shape(values)[1:] == (self.n_features,) else None
+        return self._like(values, names)
+
+    def _like(self, values: Any, names: Sequence[str] | None) -> RaggedRows:
+        """Return the same samples with other row vectors, whose features have these names."""
         made = RaggedRows(values, self._offsets, names, self._sample_ids, self._row_ids)
         return made._weighted(self._row_weight)
 
@@ -492,17 +496,12 @@ class RaggedRows(Sequence):
             )
         if wanted == self._feature_names:
             return self
-        values = self._values[:, [place[name] for name in wanted]]
-        made = RaggedRows(values, self._offsets, wanted, self._sample_ids, self._row_ids)
-        return made._weighted(self._row_weight)
+        return self._like(self._values[:, [place[name] for name in wanted]], wanted)
 
     def with_names(self, names: Sequence[str] | None) -> RaggedRows:
         """Return the same samples with these names of their features, or with none."""
         found = None if names is None else checked(names, "X", self.n_features)
-        if found == self._feature_names:
-            return self
-        made = RaggedRows(self._values, self._offsets, found, self._sample_ids, self._row_ids)
-        return made._weighted(self._row_weight)
+        return self if found == self._feature_names else self._like(self._values, found)
 
     def to_padded(self, fill: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
         """Pad to the longest sample: array (n, p_max, d) and mask (n, p_max) of real rows."""
@@ -514,14 +513,14 @@ class RaggedRows(Sequence):
         return padded, mask
 
     def to_torch(self, device: Any = "cpu", dtype: torch.dtype | None = None):
-        """Packed rows (n_rows, d) and offsets (n_samples + 1,) as tensors.
+        """Return packed rows (n_rows, d) and offsets (n_samples + 1,) as tensors.
 
         On the CPU, in the same type, they share memory: treat them as read-only.
         """
         if self.is_sparse:
             raise InputError(
-                "the rows are sparse, and only DiagAttRegressor, DiagAttClassifier and others with "
-                "an encoder take them so: pass X.to_dense()."
+                "the rows are sparse, and only estimators with an encoder, such as "
+                "DiagAttRegressor and DiagAttClassifier, take sparse rows: pass X.to_dense()."
             )
         with warnings.catch_warnings():  # torch warns that it cannot mark a tensor read-only
             warnings.filterwarnings("ignore", message=".*not writable.*")

@@ -39,6 +39,16 @@ def predict(folder, out, store="store", model="m"):
     return succeed("predict", folder / model, folder / store, "-o", out, "--memory", 64)
 
 
+def test_times_between_two_bounds_are_refused_and_described(tmp_path):
+    """`fit` ended with "no field of name stop"."""
+    data = simulate.regression(20, p=3, d=2, seed=0)
+    bounds = {"lower": np.ones(20), "upper": np.full(20, 2.0)}
+    RowStore.from_rows(tmp_path / "s", data.X, bounds)
+    done = run("fit", tmp_path / "s", "--family", "weibull", "-o", tmp_path / "m")
+    assert "times between two bounds" in str(done.exception)
+    assert "times between lower and upper, up to 1" in succeed("store", "info", tmp_path / "s")
+
+
 # ---------------------------------------------------------------------- predictions
 
 

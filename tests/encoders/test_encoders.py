@@ -197,7 +197,7 @@ def test_sparse_rows_are_checked():
     model = DiagAttClassifier(**QUICK)
     with pytest.raises(ValueError, match=f"sample 3, row {row} contains NaN"):
         model.fit(broken, y)
-    with pytest.raises(ValueError, match="of sample 1 and sample 0 one is sparse"):
+    with pytest.raises(ValueError, match="one of sample 1 and sample 0 is sparse"):
         RaggedRows.from_samples([parts[0], parts[1].toarray()])
     with pytest.raises(ValueError, match="Complex data"):
         RaggedRows(sp.csr_array(np.ones((2, 2)) * 1j), [0, 2])

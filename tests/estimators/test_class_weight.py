@@ -50,8 +50,8 @@ def test_labels_and_cross_validation(data):
     [
         ("even", "class_weight must be 'balanced' or"),
         ({7: 1.0}, "class_weight has the class 7, but those of y are 0, 1"),
-        ({0: -1.0}, r"class_weight\[0\] = -1.0 is no positive number"),
-        ({0: "much"}, "is no positive number"),
+        ({0: -1.0}, r"class_weight\[0\] = -1.0 is not a positive number"),
+        ({0: "much"}, "is not a positive number"),
         ([1.0, 2.0], "class_weight must be 'balanced' or"),
     ],
 )

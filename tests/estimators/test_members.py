@@ -197,7 +197,7 @@ HOSTILE = {
     "no centre": (array(SQUARES, "centre", removed), "centre"),
     # Arrays of other types, shapes and entries.
     **{
-        f"NaN in {name}": (array(RANKS, name, poisoned), "no array of finite numbers")
+        f"NaN in {name}": (array(RANKS, name, poisoned), "does not hold finite numbers")
         for name in (*REQUIRED[1:], "knots", "centre", "directions")
     },
     **{
@@ -214,17 +214,17 @@ HOSTILE = {
     "directions scalar": (array(RANKS, "directions", lambda a: 1.0), "holds no valid"),
     "directions empty": (array(RANKS, "directions", lambda a: a[:, :0]), "must have the shape"),
     "given rows in a subspace": (array(GIVEN, "directions", lambda _: np.eye(D)), "'directions'"),
-    "given rows in another order": (array(GIVEN, "columns", lambda a: a[::-1]), "cannot be"),
+    "given rows in another order": (array(GIVEN, "columns", lambda a: a[::-1]), "invalid columns"),
     "knots of unit rows": (array(0, "knots", lambda _: np.ones((D, 3))), "'knots'"),
     "columns scalar": (array(0, "columns", lambda a: 1), "must have the shape"),
     "columns of floats": (array(0, "columns", lambda a: a * 1.0), "finite numbers"),
     "columns of bytes": (array(0, "columns", lambda a: a.astype("i1")), "columns"),
     "query of integers": (array(0, "query", lambda a: a.astype(int)), "finite numbers"),
-    "columns below 0": (array(0, "columns", lambda a: a - 1), "cannot be"),
-    "columns beyond": (array(0, "columns", lambda a: a + 1), "cannot be"),
-    "scale 0": (array(0, "scale", lambda a: 0 * a), "cannot be"),
-    "scale below 0": (array(0, "scale", lambda a: -a), "cannot be"),
-    "feature scale 0": (array(0, "feature_scale", lambda a: 0 * a), "cannot be"),
+    "columns below 0": (array(0, "columns", lambda a: a - 1), "invalid columns"),
+    "columns beyond": (array(0, "columns", lambda a: a + 1), "invalid columns"),
+    "scale 0": (array(0, "scale", lambda a: 0 * a), "invalid columns"),
+    "scale below 0": (array(0, "scale", lambda a: -a), "invalid columns"),
+    "feature scale 0": (array(0, "feature_scale", lambda a: 0 * a), "invalid columns"),
     "one of another type": (array(0, "value", lambda a: a.astype("f4")), "type"),
     "nobody has weight": (members(lambda m: [{**one, "weight": 0.0} for one in m]), "weights"),
     "too much weight": (members(lambda m: [{**one, "weight": 1.0} for one in m]), "weights"),

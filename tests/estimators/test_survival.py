@@ -219,7 +219,7 @@ def test_the_order_of_times_is_all_that_cox_sees(data):
         ({"time": [-1.0, 2.0, 3.0]}, r"time\[0\] = -1 is not positive"),
         ({"time": [0.0, 2.0, 3.0]}, r"time\[0\] = 0 is not positive"),
         ({"time": [np.nan, 2.0, 3.0]}, r"time\[0\] is nan"),
-        ({"time": [2.0, 2.0, 2.0]}, "all samples end at the time 2: times that are all tied"),
+        ({"time": [2.0, 2.0, 2.0]}, "all samples end at the time 2: tied times do not say"),
         ({"event": [0, 0, 0]}, "no event was observed: all 3 samples are censored"),
         ({"event": [0, 2, 0]}, r"event\[1\] = 2: an event has happened"),
         ({"time": [1.0, 2.0]}, r"time has shape \(2,\), but there are 3 samples"),

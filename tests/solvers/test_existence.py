@@ -101,7 +101,7 @@ def test_every_family_finds_what_is_there(family):
     model = kind(solver=Likelihood(), family="auto" if classifies else family)
     found = model.set_params(random_state=0).existence_test(X, y)
     assert found.is_found
-    assert found.n_folds in (0, 5)  # 0: the looks of rows are the most convincing
+    assert found.n_folds in (0, 5)  # 0: the test from rows alone is the most convincing
     noise = np.random.default_rng(1).permutation(y)
     assert not model.existence_test(X, noise).is_found
 

@@ -71,7 +71,7 @@ def test_every_family_finds_what_is_there(family):
     assert found.p_value < 0.01
     assert found.statistic == pytest.approx(norm.isf(found.p_value))
     assert found.n_folds == 0
-    assert "by the looks of rows" in str(found)
+    assert "from rows alone" in str(found)
     noise = replace(samples, y=samples.y[torch.randperm(120, generator=torch.manual_seed(0))])
     assert looks_test(noise, None, 0).p_value > 0.05
 

@@ -1,4 +1,4 @@
-"""Two further checks: who sees test labels, and who breaks the assumption of bags."""
+"""Two checks of methods: whether they see test labels, and follow the assumption of bags."""
 
 from __future__ import annotations
 
@@ -77,8 +77,9 @@ def leaks(plan: Plan, store: ResultStore) -> str:
         [
             "## Leak test: AUC after training on permuted labels",
             "",
-            "Labels are permuted within training parts and within test parts, anew for each fit; in "
-            "brackets how many fits. Whoever has seen no test label is at 0.5, up to the standard error. "
+            "Labels are permuted within training parts and within test parts, anew for each fit; "
+            "in brackets how many fits. Whoever has seen no test label is at 0.5, up to the "
+            "standard error. "
             f"{n - len(far)} of {n} cells are within {LEAK}{'; not: ' if far else ''}"
             f"{', '.join(far)}. {clear} are above it by more than two standard errors.",
             "",

@@ -177,13 +177,13 @@ def mean_ranks(
     return dict(zip(methods, np.mean(ranks, axis=0).tolist(), strict=True)), len(ranks)
 
 
-def critical_difference(n_methods: int, n_sets: int, level: float = 0.05) -> float:
-    r"""Return Nemenyi's critical difference of mean ranks, :math:`q_α\sqrt{k(k+1)/(6N)}`.
+def critical_difference(n_methods: int, n_sets: int) -> float:
+    r"""Return Nemenyi's critical difference at 5 %, :math:`q_{.05}\sqrt{k(k+1)/(6N)}`.
 
     Examples
     --------
     >>> round(critical_difference(4, 14), 2)  # Demšar (2006): q = 2.569
     1.25
     """
-    q = studentized_range.ppf(1 - level, n_methods, np.inf) / np.sqrt(2)
+    q = studentized_range.ppf(0.95, n_methods, np.inf) / np.sqrt(2)
     return float(q * np.sqrt(n_methods * (n_methods + 1) / (6 * n_sets)))

@@ -29,7 +29,7 @@ def measured(function: Callable[[], Any]) -> tuple[Any, float, float]:
 
 
 def _status(name: str) -> int:
-    """Return kB."""
+    """Return a quantity of this process, in kB."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(name + ":"):
             return int(line.split()[1])

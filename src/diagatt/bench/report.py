@@ -50,7 +50,7 @@ TABLES = (
     ("predict_seconds", "CPU seconds of predicting the test part", 3),
     ("peak_mb", "Peak memory of a fit beyond what was loaded, MB", 0),
 )
-BEHIND = 0.02  # of the main score: what the first page calls behind
+BEHIND = 0.02  # a method whose main score is lower by more than this is called behind
 
 
 def write_report(plan: Plan, store: ResultStore, output: Path) -> list[Path]:

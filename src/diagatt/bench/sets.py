@@ -28,7 +28,7 @@ class BagSet:
     source : str
         What `load_bags` calls the bags, or the path of a file.
     options : tuple of (str, int) pairs
-        What the loader is told: n and seed of drawn bags.
+        Options of the loader: n and seed of drawn bags.
     fixed : bool
         Whether the first half of the samples is for training and the second for testing, because
         they differ on purpose.

@@ -49,7 +49,7 @@ def n_splits(chosen: BagSet) -> int:
     return 1 if chosen.fixed else N_FOLDS * len(_folds(chosen))
 
 
-def make_folds(bags: Bags, seed: int = 0) -> np.ndarray:
+def make_folds(bags: Bags) -> np.ndarray:
     """Draw the test fold of every sample, (n_repeats, n).
 
     Examples
@@ -60,7 +60,7 @@ def make_folds(bags: Bags, seed: int = 0) -> np.ndarray:
     """
     repeats = N_REPEATS if len(bags) < SMALL else 1
     given = (bags.y, bags.classifies, bags.groups, N_FOLDS)
-    return np.stack([draw_folds(*given, seed + repeat) for repeat in range(repeats)])
+    return np.stack([draw_folds(*given, seed) for seed in range(repeats)])
 
 
 def fingerprint(bags: Bags) -> str:

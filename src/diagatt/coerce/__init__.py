@@ -1,7 +1,7 @@
-"""What X, y, sample weights and covariates may be: the one place that knows.
+"""The one place that decides what X, y, sample weights and covariates may be.
 
 Whatever users have (lists, NumPy arrays, torch tensors, pandas and polars frames, Arrow columns)
-becomes contiguous arrays of floats here, or is refused in a sentence that names the sample.
+becomes contiguous arrays of floats here, or is refused by an error that names the sample.
 """
 
 from diagatt.coerce.alignment import refuse_other_order

@@ -1,4 +1,4 @@
-"""Whether what stands beside X is in the order of its samples, where both say which is which."""
+"""Refuse y, weights and the like whose labels say that they are not in the order of X."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def index_of(frame: Any) -> list[str] | None:
         return None
     try:
         frame = nw.from_native(frame, pass_through=True, eager_only=True, allow_series=True)
-    except nw.exceptions.DuplicateError:  # whoever reads the columns says so
+    except nw.exceptions.DuplicateError:  # the function that reads the columns names it
         return None
     is_table = isinstance(frame, nw.DataFrame | nw.Series)
     labels = nw.maybe_get_index(frame) if is_table else None
@@ -38,16 +38,16 @@ def index_of(frame: Any) -> list[str] | None:
 def refuse_other_order(rows: Any, **beside: Any) -> None:
     """Refuse frames and series whose labels are ids of X's samples in another order.
 
-    A table that is grouped by patients is sorted by them, and samples stand in the order in which
-    their ids first appear: their lines would be taken for each other. Labels that are no ids of
-    samples say nothing, and counted lines have none.
+    Samples are in the order in which their ids first appear, whereas a table that was grouped by
+    patients is sorted by them: each line would be assigned to another sample. Labels that are not
+    ids of samples are ignored, and so are counted lines, which have no labels.
 
     Parameters
     ----------
     rows : RaggedRows
         The samples of X.
     **beside
-        What stands beside them, by name.
+        The other arguments of `fit` that have one entry per sample, by name.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def refuse_other_order(rows: Any, **beside: Any) -> None:
             continue
         ids = list(rows.sample_ids) if ids is None else ids
         known = set(ids)
-        # Numbers may happen to be those of lines; words that are ids of samples are no accident.
+        # Numbers may be ids by chance; words that are ids of samples cannot be.
         meant = [label in known for label in labels]
         words = any(own and not label.isdigit() for own, label in zip(meant, labels, strict=True))
         if labels != ids and (words or all(meant)):

@@ -1,4 +1,4 @@
-"""What may stand beside X: responses, classes, weights, groups, offsets and covariates."""
+"""What may be passed with X: responses, classes, weights, groups, offsets and covariates."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def class_weights(class_weight: Any, y: Any, sample_weight: Any, n_samples: int)
                 )
             if not isinstance(weight, numbers.Real) or not 0 < float(weight) < np.inf:
                 raise InputError(
-                    f"class_weight[{label!r}] = {weight!r} is no positive number: to ignore a "
+                    f"class_weight[{label!r}] = {weight!r} is not a positive number: to ignore a "
                     "class, leave its samples out."
                 )
     return weights(sample_weight, n_samples) * compute_sample_weight(class_weight, labels_)
@@ -280,7 +280,7 @@ def responses(y: Any, n_samples: int, width: int, what: str) -> np.ndarray:
     y : array or frame of shape (n, width)
     n_samples, width : int
     what : str
-        What the columns are, for the sentence that refuses others.
+        What the columns are, for error messages.
     """
     if y is None:
         raise InputError("fitting requires y to be passed, but the target y is None.")
@@ -335,7 +335,7 @@ def offset(given: Any, exposure: Any, n_samples: int, n_outputs: int) -> np.ndar
 
 
 def times(given: Any, *, increasing: bool) -> np.ndarray:
-    """Return times at which functions are asked for, (T,) float64.
+    """Return times at which functions are to be evaluated, (T,) float64.
 
     Parameters
     ----------

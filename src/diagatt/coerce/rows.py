@@ -95,7 +95,10 @@ def pack_samples(matrices: Iterable[Any]) -> Packed:
                 f"{parts[0].shape[1]}: all samples need the same number of features."
             )
         if parts and is_sparse(matrix) != is_sparse(parts[0]):
-            raise InputError(f"of sample {i} and sample 0 one is sparse: pass all alike.")
+            raise InputError(
+                f"one of sample {i} and sample 0 is sparse, the other is dense: pass all samples "
+                "in one form."
+            )
         if matrix.shape[0] == 0:
             raise InputError(
                 f"sample {i} has no rows: every sample needs at least one row; drop it."

@@ -94,7 +94,7 @@ def main() -> None:
     except (ValueError, OSError, ImportError) as error:
         if _debug:
             raise
-        rank = os.environ.get("RANK")  # under torchrun every process speaks for itself
+        rank = os.environ.get("RANK")  # torchrun mixes what its processes print
         who = "error" if rank is None else f"error in process {rank}"
         typer.echo(fitted(f"{who}: {said(str(error))}"), err=True)
         # 130 is what shells expect of a program that was interrupted.

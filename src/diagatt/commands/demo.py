@@ -23,8 +23,8 @@ def main() -> None:
 
     console.print(
         f"[bold]diagatt[/]: {N_TRAIN} samples of 100 rows and 70 features. In each sample one row\n"
-        "decides the response, and nobody says which. Fit, then predict and locate in\n"
-        f"{N_TEST} new samples.\n"
+        "decides the response; the method is not told which one. Fit, then predict and\n"
+        f"locate in {N_TEST} new samples.\n"
     )
     setting = simulate.paper_setting("table1-p100-d70")
     train, test = setting.draw(N_TRAIN, seed=(SEED, 0)), setting.draw(N_TEST, seed=(SEED, 1))

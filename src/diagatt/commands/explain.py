@@ -45,7 +45,7 @@ def explain(
 
     `diagatt explain m.safetensors visits.csv --outcome bmi -o bmi.html`
 
-    Of slides, heat maps where the patches stand, which QuPath opens, too:
+    For slides, it also writes heat maps, which QuPath opens:
 
     `diagatt explain m.safetensors labels.csv --slides features --heat-maps maps`
     """

@@ -210,7 +210,7 @@ class _Fit:
 
 
 def report(console: Any, model: Any) -> None:
-    """Say who competed for the fit and whether a row of interest was found."""
+    """Print which ways to fit were compared, and whether a row of interest was found."""
     lines = [line for line in getattr(model, "contest_", ()) if line["log_score"] is not None]
     if lines:
         _show_contest(console, model, lines)

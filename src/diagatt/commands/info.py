@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diagatt.commands import options
+from diagatt.commands import options, understood
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     Document = Mapping[str, Any]
 
 MOST = 12  # coefficients that are shown, largest first
-SHOWN = 6  # names that are listed before the rest is counted
 _NONSENSE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 
@@ -53,13 +52,7 @@ def _show(name: str, facts: dict[str, str], lines: list[tuple], most: int) -> No
     from rich.table import Table
 
     console = Console(highlight=False)
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for fact, value in facts.items():
-        table.add_row(fact, value)
-    console.print(name, markup=False, soft_wrap=True)
-    console.print(table, markup=False)
+    understood.show(console, name, facts)
     if not lines:
         return
     shown = sorted(lines, key=lambda line: -abs(line[2]))[:most]
@@ -159,9 +152,7 @@ def _listed(value: Any) -> str:
         return value
     if isinstance(value, Mapping):
         return "; ".join(f"{name}: {_listed(levels)}" for name, levels in value.items())
-    words = [str(word) for word in value]
-    more = f" and {len(words) - SHOWN} more" if len(words) > SHOWN else ""
-    return ", ".join(words[:SHOWN]) + more
+    return understood.some([str(word) for word in value])
 
 
 def _coefficients(tensors: Tensors, document: Document) -> Iterator[tuple[str, str, float, float]]:

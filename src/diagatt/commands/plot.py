@@ -42,7 +42,7 @@ def plot(
 ) -> None:
     """Draw one figure of a model to a file.
 
-    Of the model itself: `coefficients`, `contest` (who competed for the fit), `history`.
+    Of the model itself: `coefficients`, `contest` (the ways to fit that were compared), `history`.
 
     Of one sample (`--of ID`): `attention`, `top-rows`, `words` (texts), `patches` (images).
 

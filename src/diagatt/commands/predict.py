@@ -90,7 +90,7 @@ def predict_parts(model: Path, fitted: Any, inputs: Inputs, folder: Path) -> Non
     with joined() as group:
         if group.rank == 0:
             _prepare_folder(folder, [path.name for path in paths])
-        group.share(b"ready")  # nobody writes before the folder has been looked at
+        group.share(b"ready")  # no process writes before the folder is checked
         own = range(group.rank, len(paths), group.size)
         for part in store.parts([k for k in own if _stamp(paths[k]) != stamps[k]]):
             answers = answer(fitted, part.X, part.named_covariates)

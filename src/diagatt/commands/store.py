@@ -63,9 +63,7 @@ def write(
         if kind.in_passes:
             raise ValueError(f"{data} is a store already.")
         if inputs.y is not None and inputs.y.ndim == 2 and are_times(columns.targets):
-            raise ValueError(
-                f"--target {target} are the names of times to an event: give --time and --event."
-            )
+            raise ValueError(f"--target {target} names times to an event: give --time and --event.")
         transformer = kind.transformer(inputs.X, **options.settings(asked, kind))
         given: dict[str, Any] = {"shard_mib": shard_mib, "overwrite": overwrite}
         if transformer is None:
@@ -157,15 +155,6 @@ def _facts(store: RowStore) -> dict[str, str]:
     }
 
 
-def _times(y: Any) -> str:
-    """Describe times to an event by their range and the count of events."""
-    names = y.dtype.names
-    if "event" not in names:
-        return f"times between {names[-2]} and {names[-1]}, up to {y[names[-2]].max():g}"
-    ends = y["time" if "time" in names else "stop"]
-    return f"times from {ends.min():g} to {ends.max():g}, {y['event'].sum():,} with the event"
-
-
 def _response(store: RowStore) -> str:
     """Describe numbers by mean, deviation and range, and classes by their counts."""
     import numpy as np
@@ -174,7 +163,7 @@ def _response(store: RowStore) -> str:
     if y is None:
         return "–"
     if y.dtype.names is not None:
-        return _times(y)
+        return understood.times(y)
     if y.ndim == 2:
         means = zip(store.response_names or (), y.mean(axis=0), strict=True)
         return ", ".join(f"{name} (mean {mean:g})" for name, mean in means)

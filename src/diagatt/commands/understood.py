@@ -128,9 +128,7 @@ def _responses(y: np.ndarray, classes: bool) -> str:
     import numpy as np
 
     if y.dtype.names is not None:
-        name = "time" if "time" in y.dtype.names else "stop"
-        times, seen = y[name], int(y["event"].sum())
-        return f"times from {times.min():.4g} to {times.max():.4g}, {seen:,} with the event"
+        return times(y)
     if y.ndim == 2:
         what = "labels of 0 and 1" if classes else "columns of numbers"
         return f"{y.shape[1]} {what}, means {', '.join(f'{m:.4g}' for m in y.mean(axis=0)[:SHOWN])}"
@@ -138,10 +136,17 @@ def _responses(y: np.ndarray, classes: bool) -> str:
         numbers = np.asarray(y, dtype=float)
         return f"numbers from {numbers.min():.4g} to {numbers.max():.4g}, mean {numbers.mean():.4g}"
     labels, counts = np.unique(y, return_counts=True)
-    pairs = list(zip(labels.tolist(), counts.tolist(), strict=True))
-    listed = ", ".join(f"{label} ({count:,})" for label, count in pairs[:SHOWN])
-    more = f" and {len(pairs) - SHOWN} more" if len(pairs) > SHOWN else ""
-    return f"{len(pairs)} classes: {listed}{more}"
+    listed = some([f"{a} ({k:,})" for a, k in zip(labels.tolist(), counts.tolist(), strict=True)])
+    return f"{len(labels)} classes: {listed}"
+
+
+def times(y: np.ndarray) -> str:
+    """Describe times to an event by their range and the count of events."""
+    names = y.dtype.names or ()
+    if "event" not in names:
+        return f"times between {names[-2]} and {names[-1]}, up to {y[names[-2]].max():.4g}"
+    ends = y["time" if "time" in names else "stop"]
+    return f"times from {ends.min():.4g} to {ends.max():.4g}, {y['event'].sum():,} with the event"
 
 
 def some(names: Any) -> str:

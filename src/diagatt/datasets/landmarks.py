@@ -102,7 +102,7 @@ def _landmarked(
     groups: np.ndarray | None,
     **words: Any,
 ) -> Bags:
-    """Return who is observed beyond the landmark, has rows up to it, and all covariates."""
+    """Return which patients are observed beyond the landmark and have rows and all covariates."""
     early = (measured <= landmark) & np.isfinite(rows).all(axis=1)
     samples = [rows[early & (of_row == own)] for own in ids]
     complete = np.isfinite(covariates).all(axis=1) & (ends > landmark)

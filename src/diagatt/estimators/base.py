@@ -21,7 +21,7 @@ from diagatt.ragged import RaggedRows
 from diagatt.solvers.glm import DivergedError
 from diagatt.solvers.problem import Samples
 
-# How numbers that are too large or too small end a fit.
+# Errors with which a fit ends if its numbers are too large or too small.
 BREAKDOWNS = (ArithmeticError, np.linalg.LinAlgError, torch.linalg.LinAlgError)  # type: ignore[attr-defined]
 
 # Largest offset of a log link: e to this power is still a number of single precision.

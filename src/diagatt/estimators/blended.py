@@ -69,12 +69,13 @@ class _Blended(TakesCovariates, RowsEstimator):
         covariates : array of shape (n, q), optional
             If all members take them.
         groups : array of shape (n,), optional
-            Samples that are held out together when ways to fit are compared, likewise.
+            If all members take them: samples of one group are held out together when ways to fit
+            are compared.
         """
         return self._fit(X, y, sample_weight, covariates, groups=groups)
 
     def _problem(self, X: Any, y: Any, sample_weight: Any, covariates: Any, **known: Any) -> Any:
-        """Return the rows of each member, and what all of them are given besides."""
+        """Return the rows of each member, and the arguments that all members are given."""
         rows = self._validate_rows(X, reset=True)
         self._check_members()
         given = {"y": y, "sample_weight": sample_weight, "covariates": covariates, **known}

@@ -1,4 +1,4 @@
-"""What fits that have not seen a sample say: is there a row, how good are predictions."""
+"""The existence test and calibration, from fits that have not seen the samples they judge."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ class Calibrated(DiagonalReading):
                 order(tuple(pair[0]), pair[1], what, f"{what}[list(model.{name})]")
 
     def _keep_calibration(self, unseen: OutOfFold | None) -> None:
-        """Set what predictions out of fold say, or forget what earlier ones said."""
+        """Set the attributes that come from predictions out of fold; to None without any."""
         for name in Calibrated.fitted_rules:
             setattr(self, name, None)
         if unseen is None:
@@ -253,7 +253,7 @@ class Calibrated(DiagonalReading):
 
     @property
     def _used_temperature(self) -> float:
-        """T̂ where weights are too sure of themselves to be posteriors, else 1."""
+        """T̂ if the weights are too concentrated to be posteriors, else 1."""
         too_sure = self.row_temperature_ is not None and self.row_temperature_ > WORST_TEMPERATURE
         return float(self.row_temperature_) if too_sure else 1.0  # type: ignore[arg-type]
 
@@ -290,8 +290,8 @@ class Calibrated(DiagonalReading):
         elif self.members_:  # of a file that is older than the test
             facts["row of interest"] = "found" if self.has_row_of_interest_ else "none"
         if self.row_temperature_ is not None:
-            sure = self.row_temperature_ > WORST_TEMPERATURE
-            verdict = "weights are no posteriors" if sure else "weights may be read as posteriors"
+            too_sure = self.row_temperature_ > WORST_TEMPERATURE
+            verdict = f"weights {'are not' if too_sure else 'may be read as'} posteriors"
             facts["temperature of row weights"] = f"{self.row_temperature_:.2f} ({verdict})"
         if self.log_score_ is not None:
             facts["log score out of fold"] = f"{self.log_score_:.4f} per sample"

@@ -1,4 +1,4 @@
-"""Which row it is and how sure that is: certainty, sets that hold the row, rows to be named."""
+"""Certainty about single rows: posteriors, sets that hold the active row, and discoveries."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class CertainRows(Calibrated):
         """Return rows of interest with their posterior and entropy, and sets that hold the row.
 
         If held-out responses show that attention is too sure of itself (T̂ > 1.5, see `summary`),
-        its weights are recalibrated and a warning is given; they are then no posteriors.
+        its weights are recalibrated and a warning is given; they are then not posteriors.
 
         Parameters
         ----------
@@ -89,7 +89,7 @@ class CertainRows(Calibrated):
     def _warn_of_temperature(self) -> None:
         warnings.warn(
             f"attention is too sure of itself (out-of-fold temperature {self.row_temperature_:.1f})"
-            ": weights were recalibrated, and are no posteriors; label some samples and call "
+            ": weights were recalibrated, and are not posteriors; label some samples and call "
             "calibrate_rows for sets that hold.",
             NotAPosteriorWarning,
             stacklevel=4,
@@ -169,8 +169,8 @@ class CertainRows(Calibrated):
         note = f"by weights alone (out-of-fold temperature {known})"
         if not trusted:
             warnings.warn(
-                f"the false discovery rate rests on weights that are no posteriors ({note}): label "
-                "some samples and call calibrate_rows.",
+                f"the false discovery rate rests on weights that are not posteriors ({note}): "
+                "label some samples and call calibrate_rows.",
                 NotAPosteriorWarning,
                 stacklevel=2,
             )

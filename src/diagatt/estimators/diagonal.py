@@ -59,7 +59,7 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
         "holdout" for most solvers. The default solver predicts samples out of fold anyway, and
         takes more heads if their loss there is smaller by a standard error.
     warm_start : bool
-        Go on from the previous fit.
+        Start from the previous fit.
     checkpoint : path or Checkpoint, optional
         File in which the solver keeps its state; `fit` resumes from it with the same result as an
         undisturbed run. ``diagatt.solvers.Checkpoint(path, every=5)`` writes every fifth pass.

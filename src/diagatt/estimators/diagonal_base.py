@@ -114,7 +114,7 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
         self.missing = missing
 
     def __new__(cls, *args: Any, **given: Any) -> Self:
-        """Make an estimator; a parameter of a solver or of `fit` is told where it belongs."""
+        """Make an estimator; refuse parameters of a solver or of `fit`, and say where they go."""
         for name in given:
             if name in signature(cls.fit).parameters:
                 raise TypeError(
@@ -123,7 +123,7 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
                 )
             if name in cls.former_parameters:
                 raise TypeError(
-                    f"{name} is no parameter: fits keep the one of the samples; write "
+                    f"{name} is not a parameter: fits keep that of the samples; write "
                     'fit(RaggedRows.coerce(X).astype("float32"), y) or pass float64 rows.'
                 )
             owners = [kind.__name__ for kind in SOLVERS.values() if name in kind.rules]
@@ -335,7 +335,7 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
         }
 
     def _change_units(self, family: Family) -> None:
-        """Tell coefficients in the units of y; those of one outcome are in them already."""
+        """Convert coefficients to the units of y; those of one outcome already have them."""
 
     def _warm_start(self, problem: Problem) -> Fitted | None:
         """Return the earlier fit that this one goes on from, if that is asked for."""

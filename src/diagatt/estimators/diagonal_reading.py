@@ -26,7 +26,7 @@ from diagatt.segments import map_blocks, segment_max, weighted_pool
 
 
 class DiagonalReading(TransformerMixin, FittedDiagonal):
-    """What a fitted diagonalized attention says; `_DiagAtt` fits it."""
+    """Methods that read a fitted diagonalized attention; `_DiagAtt` fits it."""
 
     def _packed(self, X: Any) -> tuple[RaggedRows, Any, Tensor, Tensor]:
         """Return checked samples, the module, and the samples' packed rows with offsets."""
@@ -269,19 +269,17 @@ class DiagonalReading(TransformerMixin, FittedDiagonal):
         return self.classes_.tolist()
 
     def _out_of_fold_facts(self) -> dict[str, Any]:
-        """Say what predictions out of fold tell, if there are any."""
+        """Return facts that come from predictions out of fold, if there are any."""
         return {}
 
     def _blend_facts(self) -> dict[str, Any]:
-        """Say which of several members the coefficients are about."""
+        """Return which of several members the coefficients belong to."""
         if not self.members_:
             return {}
         weights = [line["weight"] for line in self.contest_ if line["what"] == self.described_]
         facts: dict[str, Any] = {"coefficients of": self.described_}
         if len(self.members_) > 1:
-            facts["weight of it in the blend"] = (
-                f"{sum(weights):.2f} of {len(self.members_)} members"
-            )
+            facts["its weight in the blend"] = f"{sum(weights):.2f} of {len(self.members_)} members"
         return facts
 
     @property
@@ -325,7 +323,7 @@ class DiagonalReading(TransformerMixin, FittedDiagonal):
 
 
 def _refuse_overflow(found: Tensor, rows: RaggedRows) -> None:
-    """Refuse rows that are too large if what came of them is not finite."""
+    """Refuse rows that are too large if the result is not finite."""
     if not bool(torch.isfinite(found.sum())) and not bool(torch.isfinite(found).all()):
         coerce.refuse_overflow(rows)
 

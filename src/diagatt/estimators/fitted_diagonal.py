@@ -66,7 +66,7 @@ class FittedDiagonal(TakesIncompleteRows):
     none_score_: np.ndarray | None = None  # (M·R,), if samples may have no row of interest
     none_value_: np.ndarray | None = None  # (M·R, [K])
     prevalence_: float | None = None
-    readout_: str = "pooled"  # what files mean that were written before there was a choice
+    readout_: str = "pooled"  # of files that are older than the attribute
     members_: Sequence[StoredMember] = ()
     contest_: Sequence[dict] = ()
     has_row_of_interest_: bool | None = None
@@ -100,7 +100,7 @@ class FittedDiagonal(TakesIncompleteRows):
     def _fit_encoder(self, values: Any) -> None:
         """Fit the encoder to rows; sparse ones have one in any case."""
         if getattr(self, "warm_start", False) and self.encoder_ is not None:
-            return  # or what was learned would be about other rows
+            return  # the earlier fit is about rows that this encoder made
         for name in ("n_encoded_", "encoder_"):
             self.__dict__.pop(name, None)
         if self.encoder is not None or is_sparse(values):

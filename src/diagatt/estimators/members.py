@@ -104,7 +104,7 @@ class StoredMember:
 
     @classmethod
     def from_document(cls, document: Any, arrays: Mapping[str, np.ndarray]) -> Self:
-        """Return the member that a file holds; what makes no sense is a ValueError."""
+        """Return the member that a file holds; anything invalid is a ValueError."""
         if not isinstance(document, dict) or set(document) != {
             *("rows", "readout", "features", "weight", "vote")
         }:
@@ -119,7 +119,7 @@ class StoredMember:
         for name in ("weight", "vote"):
             share = document[name]
             if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
-                raise ValueError(f"a member has the {name} {shown(share)}, which is no share")
+                raise ValueError(f"a member has the {name} {shown(share)}, which is not a share")
         return cls(rows, readout, tuple(features), document["weight"], document["vote"], {**arrays})
 
     def check(
@@ -137,7 +137,7 @@ class StoredMember:
             wanted = np.dtype(np.int64) if name == "columns" else wanted
             if array.dtype != wanted or not np.isfinite(array).all():
                 raise ValueError(
-                    f"the array {name} of a member is no array of finite numbers of type {wanted}"
+                    f"the array {name} of a member does not hold finite numbers of type {wanted}"
                 )
         expected = self._shapes(n_features, n_covariates, n_outputs, **how)
         for name, shape in expected.items():
@@ -153,7 +153,7 @@ class StoredMember:
             or 0
             in (self.arrays["value"].shape[1], *(self._size(n) for n in ("knots", "landmarks")))
         ):
-            raise ValueError("a member has columns, knots, landmarks or scales that cannot be")
+            raise ValueError("a member has invalid columns, knots, landmarks or scales")
 
     def _size(self, name: str) -> int:
         """Return the count of entries of an array, 1 if the map has no such array."""

@@ -33,7 +33,7 @@ class SeveralOutcomes(RowsEstimator):
         "n_outputs_": parameters.count(1),
         "outcome_names_": attributes.names(),
     }
-    n_outputs_: int = 1  # what files mean that are older than several outcomes
+    n_outputs_: int = 1  # of files that are older than the attribute
     outcome_names_: Sequence[str]
     value_: np.ndarray
     value_se_: np.ndarray | None
@@ -152,7 +152,7 @@ class SeveralOutcomes(RowsEstimator):
         return replace(problem, y=y, offset=offset, family=family.with_units(units))
 
     def _change_units(self, family: Family) -> None:
-        """Tell coefficients of outcomes that were fitted with unit variance in their own units."""
+        """Convert coefficients of outcomes fitted with unit variance to the units of y."""
         if family.units is None:
             return
         units = family.units.numpy()

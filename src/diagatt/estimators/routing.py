@@ -1,10 +1,9 @@
 """Covariates through scikit-learn: a score that takes them, and requests for metadata routing.
 
-With ``sklearn.set_config(enable_metadata_routing=True)``, tools such as ``cross_val_score`` cut
+With ``sklearn.set_config(enable_metadata_routing=True)``, tools such as ``cross_val_score`` split
 covariates along with X and y, and hand them to `fit`, to predictions and to `score`. Estimators
-with covariates, groups, offsets or exposures ask for them unless they are told otherwise
-(``set_fit_request(covariates=False)``),
-because whoever passes covariates means the model to have them.
+with covariates, groups, offsets or exposures request them by default, because covariates that are
+passed are meant for the model; ``set_fit_request(covariates=False)`` changes that.
 """
 
 from __future__ import annotations

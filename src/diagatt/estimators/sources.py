@@ -1,4 +1,4 @@
-"""Containers of other libraries in the place of samples: AnnData.
+"""Containers of other libraries, such as AnnData, that are passed instead of samples.
 
 What reads a container belongs to its kind of input, which is imported when one is met.
 """
@@ -20,7 +20,7 @@ SOURCES = {"anndata": "diagatt.kinds.cells.source", ".h5ad": "diagatt.kinds.cell
 
 
 def from_sources(method: Callable) -> Callable:
-    """Let a method of samples take a container, and the words that say how to read it."""
+    """Let a method of samples take a container, with keyword arguments that say how to read it."""
 
     @wraps(method)
     def answer(self: Any, X: Any, *args: Any, **given: Any) -> Any:

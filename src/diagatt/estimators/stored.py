@@ -30,7 +30,7 @@ __all__ = [
 
 # Entries (rows times features) up to which a store is read into memory and fitted there.
 READ_WHOLE = 1_000_000
-# Arguments that each shard has its own of.
+# Arguments of which every shard has its own.
 _PER_SAMPLE = ("self", "X", "covariates")
 
 

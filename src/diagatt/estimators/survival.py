@@ -204,10 +204,9 @@ random_state, device, verbose, encoder, missing
     ) -> np.ndarray:
         """Return −log P(T > t | X); parameters as in `predict_survival_function`."""
         check_is_fitted(self)
-        self._times(times, return_array)
-        curves = self.predict_survival_function(X, covariates, offset, True, times)
-        hazard = -np.log(np.maximum(curves, 1e-300))
         at = self._times(times, return_array)
+        curves = self.predict_survival_function(X, covariates, offset, True, at)
+        hazard = -np.log(np.maximum(curves, 1e-300))
         return hazard if return_array else step_functions(at, hazard, before=0.0)
 
     def score(self, X: Any, y: Any, covariates: Any = None, offset: Any = None) -> float:

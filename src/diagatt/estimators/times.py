@@ -59,20 +59,20 @@ class ReadsTimes(RowsEstimator):
             )
         if not seen[counted].any():
             raise ValueError(
-                f"no event was observed: all {counted.sum()} samples are censored, so that nothing "
-                "says who is at risk."
+                f"no event was observed: all {counted.sum()} samples are censored, so that the "
+                "data say nothing about risk."
             )
         ends = times[counted, 1]
         if len(ends) > 1 and (ends == ends[0]).all() and not (times[counted, 0] > 0).any():
             raise ValueError(
-                f"all samples end at the time {ends[0]:g}: times that are all tied do not say who "
-                "has the event earlier; use DiagAttClassifier on the events."
+                f"all samples end at the time {ends[0]:g}: tied times do not say which "
+                "sample has the event earlier; use DiagAttClassifier on the events."
             )
         self.unique_times_ = np.unique(times[counted, 1][times[counted, 1] > 0])
         return times
 
     def _times(self, given: Any, return_array: bool) -> np.ndarray:
-        """Return the times at which functions are asked for, (T,); those of the fit by default."""
+        """Return the times at which to evaluate functions, (T,); those of the fit by default."""
         if given is None:
             return np.array(self.unique_times_, dtype=np.float64)
         return coerce.times(given, increasing=not return_array)
@@ -83,8 +83,8 @@ class ReadsTimes(RowsEstimator):
         found = concordance(times[:, 1] == times[:, 2], times[:, 1], risk)
         if np.isnan(found):
             raise ValueError(
-                "the concordance is not defined: of no two samples is it known who had the event "
-                "earlier; score more samples, or samples with events."
+                "the concordance is not defined: for no pair of samples is it known which had the "
+                "event earlier; score more samples, or samples with events."
             )
         return found
 

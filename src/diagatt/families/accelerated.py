@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from diagatt.families.times import Times
 
-LARGEST = 40.0  # of u, beyond which nobody survives: the square of eᵘ fits into float32
+LARGEST = 40.0  # bound of u, beyond which S(u) is as good as 0; (eᵘ)² fits into float32
 EARLIEST = 1e-37  # stands for time 0, which has no logarithm
 
 

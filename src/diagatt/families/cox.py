@@ -41,7 +41,7 @@ class Cox(Times):
 
     @property
     def log_hazard_per_unit(self):
-        """One."""
+        """1, because z is the logarithm of the hazard ratio."""
         return 1.0
 
     def inverse_link(self, z):
@@ -52,7 +52,7 @@ class Cox(Times):
         return torch.log(mean)
 
     def couple(self, y: Tensor, weights: Tensor) -> RiskSets:
-        """Return who is at risk when."""
+        """Return the risk sets, which evaluate the partial likelihood."""
         return RiskSets(y[:, 0], y[:, 1], self.is_event(y), weights, self.ties)
 
     def cumulative_hazard(self, times: Tensor) -> Tensor:

@@ -30,7 +30,7 @@ class Gaussian(IdentityLink):
     def scale(self, y, weights):  # noqa: D102
         mean = (weights * y).sum() / weights.sum()
         variance = float((weights * (y - mean) ** 2).sum() / weights.sum())
-        # A constant y has no variance but what rounding leaves.
+        # The variance of a constant y is nothing but rounding.
         return variance if variance > 1e-24 * float(mean) ** 2 else 1.0
 
     def unit_dispersion(self, y, z):  # noqa: D102

@@ -23,7 +23,7 @@ class Ordinal(Family):
     classifies = True
     orders_classes = True
     predicts_classes = True
-    needs_mixture = True  # a row between a low and a high one is of a class in the middle
+    needs_mixture = True  # pooling a low and a high row gives a class in the middle
     response_range = "0, 1, …, n_classes − 1"
     estimates_shape = True
     curvature_bound = 0.5  # f(a) + f(b) with f = σ(1 − σ) ≤ 1/4

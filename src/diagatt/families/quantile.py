@@ -8,7 +8,7 @@ from diagatt.families.base import Family
 from diagatt.families.links import IdentityLink
 from diagatt.families.spread import robust_scale
 
-# Width of the rounded kink, in units of the response's spread: while rows are sought, and at last.
+# Width of the rounded kink, in units of the response's spread: during the search, and at the end.
 WIDTH, LEAST_WIDTH = 1e-2, 1e-10
 
 
@@ -20,9 +20,9 @@ class Quantile(IdentityLink):
 
     .. math:: ρ_{τ,ε}(r) = (τ - \tfrac12) r + \tfrac12 |r| - \tfrac ε2 \log(1 + |r|/ε),
 
-    so that gradients exist; where coefficients are solved for, ε falls to nothing. The factor s is
-    the spread of the responses, so that a loss has the unit of y² as the gaussian one has, and
-    penalties mean the same. The shape is (s, ε). The level τ is the number in brackets:
+    so that gradients exist; while coefficients are solved for, ε decreases to about 0. The factor
+    s is the spread of the responses, so that a loss has the unit of y² as the gaussian one has,
+    and penalties mean the same. The shape is (s, ε). The level τ is the number in brackets:
     ``"quantile(0.9)"``. As a density it is the asymmetric Laplace distribution.
     """
 

@@ -19,7 +19,7 @@ TIES = ("efron", "breslow")
 
 
 class RiskSets:
-    """Who is at risk when; built once for all evaluations.
+    """Which samples are at risk at every event time; built once for all evaluations.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class RiskSets:
             self.charges = (self.deaths / counts)[ended]
 
     def _at_risk(self, mass: Tensor) -> Tensor:
-        """Return sums of mass over who is at risk at every event time, (n, …) → (m, …)."""
+        """Return sums of mass over the samples at risk at every event time, (n, …) → (m, …)."""
         m = len(self.times)
         zero = mass.new_zeros(m + 1, *mass.shape[1:])
         # Sample i counts at all times before `last`: add it at `last` and sum from behind.

@@ -27,5 +27,5 @@ def robust_scale(y: Tensor, weights: Tensor) -> float:
     w = weights.double() / weights.double().sum()
     mean = float((w * y.double()).sum())
     deviation = float((w * (y.double() - mean).square()).sum()) ** 0.5
-    # A constant y has no deviation but what rounding leaves.
+    # The deviation of a constant y is nothing but rounding.
     return deviation if deviation > 1e-12 * abs(mean) else 1.0

@@ -12,6 +12,8 @@ import numpy as np
 
 __all__ = ["Answers", "answer"]
 
+MOST_FEATURES = 3  # features that are named per located row
+
 
 @dataclass(frozen=True)
 class Answers:
@@ -60,7 +62,7 @@ class Answers:
         found = np.array([own[rows, heads] for own, rows in pairs])
         return np.where(self.located < 0, np.nan, found)
 
-    def strongest(self, head: int, count: int = 3) -> list[str] | None:
+    def strongest(self, head: int) -> list[str] | None:
         """Return the features that made each located row count: ``"CD8A +1.3, LYZ -0.4"``.
 
         The number behind feature j of row x is v_j (x_j − x̄_j), where x̄ is the mean row of the
@@ -90,7 +92,7 @@ class Answers:
             distance = sample[row] - total / observed.sum(axis=0).clip(min=1)
             effect = (value[i] if value.ndim == 2 else value) * distance
             order = np.argsort(-np.abs(effect), kind="stable")  # missing entries come last
-            best = [j for j in order[:count] if observed[row, j]]
+            best = [j for j in order[:MOST_FEATURES] if observed[row, j]]
             said.append("" if row < 0 else ", ".join(f"{names[j]} {effect[j]:+.2g}" for j in best))
         return said
 

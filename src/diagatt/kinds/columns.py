@@ -25,7 +25,7 @@ class Columns:
     id: str | None = None  # names the lines: rows of a long table, samples of any other
     groups: str | None = None  # samples that are held out together: patients, sites
     row_weight: str | None = None  # weights of rows, in a table with one line per row
-    # Words of covariates and features that are no numbers; () until they are learned.
+    # Words of covariates and features that are not numbers; () until they are learned.
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # Numbers about samples by their meaning: exposure and offset; time, event and start.
     known: Mapping[str, str] = field(default_factory=dict)

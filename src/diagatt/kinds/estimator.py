@@ -76,7 +76,8 @@ class KindEstimator(AskedForCertainty, RoutedInputs, TakesCovariates, SavedToFil
         covariates : array of shape (n, q), optional
             If the estimator takes them.
         groups : array of shape (n,), optional
-            Samples that are held out together when ways to fit are compared, likewise.
+            If the estimator takes them: samples of one group are held out together when ways to fit
+            are compared.
         """
         parameters.check(self)
         inputs, covariates = parted(inputs, covariates)

@@ -108,7 +108,7 @@ def save_model(model: Any, path: Path, columns: Columns) -> None:
 
 
 def _quiet(document: Any) -> Any:
-    """Return a document whose model shows no progress: commands do, Python may not want it."""
+    """Return the document of a model without progress bars, which only the commands show."""
     if isinstance(document, list):
         return [_quiet(entry) for entry in document]
     if not isinstance(document, dict):

@@ -1,4 +1,4 @@
-"""HDF5 files, which cells and slides come in."""
+"""HDF5 files, in which cells and slides are stored."""
 
 from __future__ import annotations
 

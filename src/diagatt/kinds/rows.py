@@ -120,8 +120,8 @@ def _arrays(path: Path) -> dict[str, Any]:
         zlib.error,
     ) as error:
         raise ValueError(
-            f"{path} cannot be read: it is no NPZ file, is damaged, or holds objects instead of "
-            "numbers; write it with numpy.savez."
+            f"{path} cannot be read: it is not an NPZ file, is damaged, or holds objects instead "
+            "of numbers; write it with numpy.savez."
         ) from error
 
 

@@ -46,7 +46,14 @@ class Store(Kind):
                 f"{path} is a store, which contains its own responses: leave --target and --time "
                 "out, or name them in `diagatt store write`."
             )
-        return self._inputs(RowStore(path, memory=memory))
+        store = RowStore(path, memory=memory)
+        named = store.response_names or ()
+        if not columns.of_a_model and store.has_times and "event" not in named:
+            raise ValueError(
+                f"{path} holds times between two bounds, which the commands do not fit: fit "
+                "DiagAttSurvival to the store in Python."
+            )
+        return self._inputs(store)
 
     def _inputs(self, store: RowStore) -> Inputs:
         found, named = store.sample_ids(), store.response_names or ()

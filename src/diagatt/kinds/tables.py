@@ -21,7 +21,7 @@ class Table:
     ----------
     data : pyarrow Table, pandas or polars DataFrame, or mapping of columns
     name : str
-        What errors call the table.
+        Its name in error messages.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class Table:
 
 
 def _refuse_bytes(table: pa.Table) -> pa.Table:
-    """Refuse words that are no UTF-8, which Arrow keeps as bytes, in the decoder's words."""
+    """Refuse words that are not UTF-8, which Arrow keeps as bytes, with the decoder's message."""
     for column in table.columns:
         if pa.types.is_binary(column.type):
             for word in column.to_pylist():
@@ -117,7 +117,7 @@ def _refuse_bytes(table: pa.Table) -> pa.Table:
 
 
 def separator_hint(path: Path) -> str:
-    """Return a hint if the first line of a CSV is separated by something else than commas."""
+    """Return a hint if the first line of a CSV is separated by something other than commas."""
     if path.suffix != ".csv" or not path.is_file():
         return ""
     with path.open("rb") as file:

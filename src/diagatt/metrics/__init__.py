@@ -35,7 +35,7 @@ __all__ = [
     "rmse",
 ]
 
-#: What people call the scores, in the order in which they are shown; the first is the main one.
+#: Names of the scores for readers, in the order in which they are shown; the first is the main one.
 NAMES = {
     "auc": "AUC",
     "accuracy": "accuracy",

@@ -12,7 +12,7 @@ TIED_RISK = 1e-8  # risks that differ by less are equal, as in scikit-survival
 
 
 def concordance(event: Any, time: Any, risk: Any, weights: Any = None) -> float:
-    """Return Harrell's concordance: how often the sample with the earlier event has more risk.
+    """Return Harrell's concordance: how often the earlier event has the higher risk.
 
     Pairs count whose earlier time is an event; of equal times, an event comes before a censored
     one. Equal risks count one half.

@@ -102,7 +102,7 @@ class Conditional:
     def means(self, values: Tensor) -> Tensor:
         """Return rows, (N, d), with the conditional means of their missing entries.
 
-        What stands in the place of missing entries is not looked at.
+        The values in the place of missing entries are ignored.
         """
         missing = self.patterns.missing[self.patterns.of_row]
         residual = (values - self.mean).masked_fill(missing, 0.0)

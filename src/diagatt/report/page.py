@@ -218,7 +218,7 @@ def _number_metrics(model: Any, samples: Samples) -> list[tuple[str, str, str]]:
 
 
 def verdict(model: Any) -> tuple[str, str] | None:
-    """Return whether there is a row of interest as a word and a sentence; None if nobody knows."""
+    """Return whether there is a row of interest as a word and a sentence; None without a test."""
     found, test = (getattr(model, name, None) for name in ("has_row_of_interest_", "existence_"))
     if found is None:
         return None

@@ -47,7 +47,7 @@ class Samples:
     boxes: np.ndarray | None = None
     #: Rows known to matter; an empty list where they are not known.
     true_rows: list[list[int]] | None = None
-    #: What the source calls the rows, (N,) of str.
+    #: Ids of the rows, (N,) of str.
     row_ids: np.ndarray | None = None
     #: Times to an event, (n, 3): entry, and the times between which the event lies.
     times: np.ndarray | None = None

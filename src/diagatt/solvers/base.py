@@ -26,7 +26,7 @@ from diagatt.solvers.out_of_fold import OutOfFold
 from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.sandwich import BASELINE, Errors
 
-# What is said of errors that take the distributions of rows as known.
+# The note on errors that take the distributions of rows as known.
 OBSERVED = "observed information, with the distributions of rows taken as known"
 
 # Products of features of stored rows up to which standard errors read them into memory.
@@ -309,11 +309,11 @@ def trial_part(problem: Problem, generator: np.random.Generator) -> Samples:
 
 
 def refuse_none(none: bool, problem: Problem, model: Model) -> str | None:
-    """Say where samples without a row of interest are not provided for."""
+    """Say why samples without a row of interest are not supported; None if they are."""
     if none and model.n_heads > 1:
         return "none=True is for one head: set n_heads=1, or none=False."
     if none and problem.in_memory is not None and problem.in_memory.log_prior is not None:
-        return "none=True takes all rows as alike: leave row weights out, or set none=False."
+        return "none=True treats all rows alike: leave row weights out, or set none=False."
     return None
 
 

@@ -1,4 +1,4 @@
-"""How well a fitted model explains the data, and at what price."""
+"""How well a fitted model explains the data, and with how many parameters."""
 
 from __future__ import annotations
 

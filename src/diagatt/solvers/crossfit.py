@@ -19,7 +19,7 @@ from diagatt.solvers.out_of_fold import OutOfFold
 from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.uniform import Uniform
 
-# Samples at most: more make nothing surer that five fits can say.
+# Most samples that are used; with more, the outcome of five fits would hardly change.
 MOST_SAMPLES = 2000
 N_FOLDS = 5
 

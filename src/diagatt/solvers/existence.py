@@ -25,7 +25,7 @@ from diagatt.segments import map_blocks, segment_mean
 from diagatt.solvers.glm import fit_glm
 from diagatt.solvers.problem import Samples
 
-# One side of the normal distribution on which a row of interest is believed in.
+# The level of the test, on one side of the normal distribution.
 LEVEL = 0.05
 # Cross-fitting correlates the products: their sum varies up to twice as much as if it did not.
 INFLATION = math.sqrt(2.0)
@@ -51,7 +51,7 @@ class Existence:
     n_samples : int
         Count of samples on which the test is based.
     n_folds : int
-        0 if rows were found by their looks (`diagatt.solvers.looks`) and nothing was held out.
+        0 if rows were found without responses (`diagatt.solvers.looks`) and nothing was held out.
     """
 
     statistic: float
@@ -67,7 +67,7 @@ class Existence:
     def __str__(self) -> str:
         verdict = "found" if self.is_found else "none"
         p = "p < 0.001" if self.p_value < 1e-3 else f"p = {self.p_value:.3f}"
-        how = f"{self.n_folds} folds" if self.n_folds else "by the looks of rows"
+        how = f"{self.n_folds} folds" if self.n_folds else "from rows alone"
         return f"{verdict} (T = {self.statistic:.2f}, {p}, {how})"
 
 

@@ -1,7 +1,7 @@
 """Folds that depend on what samples hold, not on how they are written down.
 
-The order of samples, rows and features and the units of features do not change who is held out
-with whom, and copies of a sample are never on both sides of a fold.
+The order of samples, rows and features and the units of features do not change which samples are
+held out together, and copies of a sample are never on both sides of a fold.
 """
 
 from __future__ import annotations

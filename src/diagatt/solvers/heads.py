@@ -20,7 +20,7 @@ from diagatt.solvers.problem import Problem
 # Counts of heads that n_heads="auto" tries (supplement S7.2).
 HEADS_TRIED = (1, 2, 3)
 
-#: Fits a model to a problem; the last one only may write a checkpoint and go on from a start.
+#: Fits a model to a problem; only the last fit may write a checkpoint or continue from a start.
 Fit = Callable[[Problem, Model, bool], Fitted]
 
 

@@ -1,4 +1,4 @@
-r"""Is there any row of interest? A test by rows that are found by their looks, without responses.
+r"""Is there any row of interest? A test by rows that look different, found without responses.
 
 EM on rows alone (`diagatt.solvers.likelihood`, λ = 0) finds in each sample the row that differs
 from the others, in all samples in the same way. The pooled row q of a sample then depends on rows
@@ -85,8 +85,8 @@ def looks_test(samples: Samples, pooled: Tensor | None, seed: int) -> Existence 
     # In longer samples the row that looks most different does so more.
     beside = torch.cat([samples.covariates.double(), samples.row_mass.log()[:, None]], dim=1)
     known = torch.cat([mean_rows(samples), beside], dim=1)
-    # Predictions out of fold depend on the responses: beside rows with outliers, the test that
-    # knows them finds rows in noise. The one that does not takes what a bent mean says for a row.
+    # Predictions out of fold depend on the responses: if rows have outliers, the test that knows
+    # them finds rows in noise. The test without them takes a nonlinear effect of means for a row.
     tests = [known] if pooled is None else [known, torch.cat([known, pooled.double()], dim=1)]
     less, difference, p_values = _Regression(samples, beside), _difference(rows, q), list[float]()
     for columns in tests:

@@ -21,7 +21,7 @@ from diagatt.solvers.gradient.train import predictors
 from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.uniform import Uniform
 
-# Samples on which a shape is found, and among which responses are looked at for a first one.
+# Most samples on which a shape is found, and most responses from which a first shape is computed.
 MOST_SAMPLES, MOST_RESPONSES = 2000, 100_000
 # Turns, and the change of the logarithm of a shape that ends them: of a GLM, whose steps are cheap;
 # of a solver that goes on from its last fit; and of one that begins anew.
@@ -40,7 +40,7 @@ def with_started_family(problem: Problem) -> Problem:
 
 
 def fits_once(problem: Problem, solver: Solver) -> bool:
-    """Return whether all samples are fitted once, so that a checkpoint tells of that fit.
+    """Return whether all samples are fitted once, so that a checkpoint belongs to that fit.
 
     A shape that all samples find together takes several fits, each of another family.
     """

@@ -97,7 +97,7 @@ def float32_array(size: int) -> np.ndarray:
     except (IndexError, ValueError):
         block = bytearray(4 * size)
     lease = (ctypes.c_char * (4 * size)).from_buffer(block)
-    # Views, tensors and slices all hold the lease, and nobody else does.
+    # Views, tensors and slices all hold the lease, and nothing else does.
     weakref.finalize(lease, _take_back, block).atexit = False
     return np.frombuffer(memoryview(lease), np.float32)
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from diagatt.names import checked
 from diagatt.ragged import RaggedRows
-from diagatt.stores.row_types import disk_dtype, widened
+from diagatt.stores.row_types import disk_dtype, memory_dtype, widened
 
 TYPES = {"float64": pa.float64(), "int64": pa.int64(), "bool": pa.bool_(), "string": pa.string()}
 # Columns that belong to single rows: ids and weights.
@@ -100,6 +100,11 @@ class Layout:
     def row_bytes(self) -> int:
         """Bytes per row."""
         return self.n_features * disk_dtype(self.dtype).itemsize
+
+    @property
+    def widening(self) -> int:
+        """How many times as large rows are in memory as on disk: 2 for half precision."""
+        return memory_dtype(self.dtype).itemsize // disk_dtype(self.dtype).itemsize
 
     @property
     def widths(self) -> dict[str, int]:

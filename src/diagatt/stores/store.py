@@ -17,7 +17,7 @@ from diagatt.stores import build
 from diagatt.stores.manifest import Manifest, read_manifest
 from diagatt.stores.part import StoredPart, read_ahead
 from diagatt.stores.responses import as_given
-from diagatt.stores.row_types import disk_dtype, memory_dtype
+from diagatt.stores.row_types import memory_dtype
 from diagatt.stores.shard import (
     COVARIATES,
     RESPONSE,
@@ -26,7 +26,6 @@ from diagatt.stores.shard import (
     SAMPLE_IDS,
     STANDARD,
     WEIGHT,
-    Layout,
     Shard,
     StoreError,
 )
@@ -98,7 +97,7 @@ class RowStore:
             file = folder / info.file
             if not file.is_file() or file.stat().st_size != info.bytes:
                 Shard(file).check_size(info, manifest.layout)
-        largest = _widening(manifest.layout) * max(info.bytes for info in manifest.shards) / 2**20
+        largest = manifest.layout.widening * max(info.bytes for info in manifest.shards) / 2**20
         if 2 * largest > memory:
             raise StoreError(
                 f"memory={memory:g} MiB is too little: the largest shard of {folder} has "
@@ -157,17 +156,12 @@ class RowStore:
     @property
     def largest_part(self) -> int:
         """Bytes that the largest shard takes in memory."""
-        return self._wider * max(info.bytes for info in self.shards)
+        return self._manifest.layout.widening * max(info.bytes for info in self.shards)
 
     @property
     def memory_per_sample(self) -> float:
         """Bytes that a sample takes in memory, on average."""
-        return self._wider * self.nbytes / self.n_samples
-
-    @property
-    def _wider(self) -> int:
-        """How much larger rows are in memory than on disk."""
-        return _widening(self._manifest.layout)
+        return self._manifest.layout.widening * self.nbytes / self.n_samples
 
     def shortest(self) -> tuple[int, int]:
         """Return the index and the length of the first sample with the fewest rows."""
@@ -205,7 +199,7 @@ class RowStore:
         """
         chosen = self._shard_indices(range(len(self.shards)) if order is None else order)
         largest = max((self.shards[k].bytes for k in chosen), default=0)
-        needed = (ahead + 1) * self._wider * largest / 2**20
+        needed = (ahead + 1) * self._manifest.layout.widening * largest / 2**20
         if ahead < 0 or (ahead > 1 and needed > self.memory):
             what = f"it needs {needed:.0f} MiB of {self.memory:g}"
             raise StoreError(f"ahead={ahead} is negative or too large: {what}.")
@@ -360,11 +354,6 @@ class RowStore:
         shards = (self._shard(k, rows=False) for k in range(len(self.shards)))
         # Copied shard by shard, so that no shard stays mapped
         return np.concatenate([np.array(shard.column(name)) for shard in shards])
-
-
-def _widening(layout: Layout) -> int:
-    """Return how much larger rows are in memory than on disk: 2 for half precision."""
-    return memory_dtype(layout.dtype).itemsize // disk_dtype(layout.dtype).itemsize
 
 
 def _reopened(path: str, memory: float, files: list[str], digest: str) -> RowStore:

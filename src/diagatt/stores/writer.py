@@ -383,7 +383,7 @@ def _check_target(path: Path, overwrite: bool) -> None:
     try:
         own = {MANIFEST, *(info.file for info in read_manifest(path).shards)}
     except StoreError as error:
-        raise StoreError(f"{path} is not replaced: it is no sound store. {error}") from None
+        raise StoreError(f"{path} is not replaced: it is not a valid store. {error}") from None
     for entry in sorted(path.iterdir()):
         if entry.name not in own or not entry.is_file():
             raise StoreError(

@@ -1,4 +1,4 @@
-"""What stands around a table of results: how many cells match, why others do not, what ran."""
+"""The text around a table of results: how many cells match, why others do not, what ran."""
 
 from __future__ import annotations
 

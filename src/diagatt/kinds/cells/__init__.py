@@ -13,8 +13,8 @@ class Cells(Kind):
 
     name = "cell"
     reading = (
-        Option("layer", "Layer of an .h5ad file whose features rows have; default: X."),
-        Option("obsm", "Entry of obsm of an .h5ad file whose features rows have, as X_scVI."),
+        Option("layer", "Layer of an .h5ad file that holds the features; default: X."),
+        Option("obsm", "Entry of obsm of an .h5ad file that holds the features, such as X_scVI."),
     )
     takes = ("sample", "target", "covariates", "groups", "features", "layer", "obsm")
     bounded = True

@@ -45,7 +45,7 @@ def read_cells(
     target : str, optional
         Column of responses; the same for all cells of a sample, which is checked.
     layer, obsm : str, optional
-        Which features rows have: a layer, or an entry of obsm such as ``"X_scVI"``; by default
+        Where the features are: a layer, or an entry of obsm such as ``"X_scVI"``; by default
         ``X``.
     covariates : list of str
         Columns of numbers whose effect is added to the predictor, constant within samples.
@@ -103,7 +103,7 @@ def opened(
     key = how.pop("sample_key")
     if columns.get("target") == key:
         raise ValueError(
-            f"target and sample_key are both {key!r}: the name of a sample is no response."
+            f"target and sample_key are both {key!r}: the name of a sample is not a response."
         )
     with _table(adata, **how) as table:
         samples = CellSamples.of(table, key, **columns)

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from diagatt.kinds.cells.stored_csr import StoredCsr
-from diagatt.kinds.cells.stored_obs import StoredObs
+from diagatt.kinds.cells.h5ad import StoredCsr, StoredObs
 from diagatt.kinds.hdf5 import open_hdf5
 
 __all__ = ["CellTable"]
@@ -33,7 +32,7 @@ class CellTable:
     matrix : array, sparse matrix, or either of them on disk; shape (n_cells, n_features)
     feature_names : tuple of str
     name : str
-        What errors call it.
+        Its name in error messages.
     """
 
     obs: Any
@@ -76,7 +75,7 @@ class CellTable:
         h5py, read_elem = _readers()
         if "obs" not in file or not isinstance(file["obs"], h5py.Group):
             raise ValueError(
-                f"{path} is no h5ad file of anndata 0.7 or later: read it with "
+                f"{path} is not an h5ad file of anndata 0.7 or later: read it with "
                 "anndata.read_h5ad and write it again."
             )
         key = "X" if layer is None and obsm is None else f"layers/{layer}" if layer else ""

@@ -140,7 +140,7 @@ class _ImageEstimator(KindEstimator):
     def _restore_rows(self, document: Mapping[str, Any], path: Any) -> None:
         rules = {"n_channels": count(1), "pixel_mean": at_least(-np.inf), "pixel_scale": positive()}
         if set(document) != set(rules):
-            raise ValueError(f"what it knows of pixels is {shown(sorted(document))}")
+            raise ValueError(f"its facts about pixels are {shown(sorted(document))}")
         for name, rule in rules.items():
             if not rule.accepts(document[name]):
                 raise ValueError(f"{name} must be {rule.allowed}, got {shown(document[name])}")

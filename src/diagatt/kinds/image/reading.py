@@ -38,7 +38,7 @@ def read_image(
     max_pixels : int
         A larger image is refused, a file before it is decoded.
     name : str
-        What errors call the image.
+        Name of the image in error messages.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def check_finite_pixels(pixels: np.ndarray, name: str) -> None:
 
 
 def refuse_mask(pixels: Any, name: str) -> None:
-    """Refuse masked pixels: what stands behind a mask is no pixel."""
+    """Refuse masked pixels: the value behind a mask is not a pixel."""
     hidden = np.argwhere(np.ma.getmaskarray(pixels))
     if len(hidden):
         at = ", ".join(str(i) for i in hidden[0])
@@ -112,7 +112,7 @@ def as_source(source: Any, name: str) -> Any:
 
 
 def described(source: Any, name: str) -> str:
-    """Return what errors call the image: its name, and its path if it is a file."""
+    """Return the image as error messages call it: its name, and its path if it is a file."""
     return f"{name} ({os.fspath(source)})" if _is_path(source) else name
 
 
@@ -157,7 +157,7 @@ def _check_size(size: tuple[int, ...], max_pixels: int | None, name: str) -> Non
 
 @contextmanager
 def _opened(path: Any, name: str) -> Iterator[Any]:
-    """Open the file, header only; Pillow's own size warnings give way to our limit."""
+    """Open the file, header only; our limit replaces Pillow's own size warnings."""
     try:
         from PIL import Image
     except ImportError as error:

@@ -150,7 +150,7 @@ def _recognized(program: bytes) -> _Tensor:
         else:
             raise ValueError(f"its pickle has the instruction {name}")
     if len(stack) != 1 or not isinstance(stack[0], _Tensor):
-        raise ValueError("it holds something else than one tensor")
+        raise ValueError("it holds something other than one tensor")
     return stack[0]
 
 
@@ -175,7 +175,7 @@ def _called(function: Any, arguments: Any) -> Any:
     if function == _Name(_ORDERED) and arguments == ():
         return _Name("no hooks")
     if function != _Name(_REBUILD):
-        raise ValueError("its pickle calls something else than the constructor of tensors")
+        raise ValueError("its pickle calls something other than the constructor of tensors")
     (kind, name), start, shape, strides, _, hooks = arguments[:6]
     numbers = (start, *shape, *strides)
     whole = all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in numbers)

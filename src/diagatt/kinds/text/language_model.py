@@ -165,7 +165,7 @@ def _hub_folder(name: str) -> Path:
         ) from error
     except Exception as error:  # the hub's client lets errors of its transport through
         raise OSError(
-            f"model {name!r} is no directory and not on this machine, and the Hugging Face hub "
+            f"model {name!r} is neither a directory nor on this machine, and the Hugging Face hub "
             f"cannot be reached ({type(error).__name__}): {advice}"
         ) from error
 
