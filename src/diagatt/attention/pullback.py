@@ -15,19 +15,30 @@ from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.rowmaps import AffineMap
 from diagatt.scores import ScoreForm
 
+# Parameters of an output up to which all their covariances are returned.
+MOST_COVARIANCES = 2000
+
 
 @torch.no_grad()
 def pulled_back(module: DiagonalAttention, affine: AffineMap) -> DiagonalAttention:
-    """Return the same model as a function of original rows, in float64."""
+    """Return the same model as a function of original rows, in float64.
+
+    W keeps its factors W' and B where these are smaller than W itself.
+    """
     shift, A = affine
     d, mapped = A.shape
     B = _lengthened(affine, module.score_form)  # (D, D')
     W = module.query_key.matrix().double()
     value = module.value.double()  # (R, d', K)
     intercept = module.intercept.double() - torch.einsum("d,de,rek->k", shift, A, value)
+    query, key = (d / mapped) ** 0.5 * B @ W, None
+    if 2 * B.shape[1] < len(B):
+        key = B.expand(len(W), -1, -1).clone()
+    else:
+        query = query @ B.T
     return DiagonalAttention.with_parameters(
-        (d / mapped) ** 0.5 * B @ W @ B.T,
-        None,
+        query,
+        key,
         A @ value,
         intercept,
         module.covariate.double().clone(),  # effects may change their units in place
@@ -43,7 +54,10 @@ def pulled_back(module: DiagonalAttention, affine: AffineMap) -> DiagonalAttenti
 def pulled_back_covariance(
     covariance: Tensor, affine: AffineMap, n_heads: int, n_outputs: int = 1
 ) -> Tensor:
-    """Return the covariance of (V, b, γ), output by output, in original features."""
+    """Return the covariance of (V, b, γ), output by output, in original features.
+
+    Of wide rows only the variances are returned, (P,): their covariances fill no memory.
+    """
     shift, A = affine
     d, mapped = A.shape
     per_output = len(covariance) // n_outputs
@@ -53,6 +67,10 @@ def pulled_back_covariance(
         T[r * d : (r + 1) * d, r * mapped : (r + 1) * mapped] = A
         T[n_heads * d, r * mapped : (r + 1) * mapped] = -shift @ A
     T[n_heads * d :, n_heads * mapped :] = torch.eye(rest).to(T)
+    if len(T) > MOST_COVARIANCES:
+        places = torch.arange(len(covariance), device=T.device).split(per_output)
+        own = [covariance[place[:, None], place] for place in places]
+        return torch.cat([((T @ part) * T).sum(dim=1) for part in own])
     T = torch.block_diag(*[T] * n_outputs)
     return T @ covariance @ T.T
 

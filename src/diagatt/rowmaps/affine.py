@@ -26,10 +26,11 @@ class Unit(RowMap):
     def affine(self) -> AffineMap:  # noqa: D102
         shift = self.shift.new_zeros(self.n_features)
         shift[self.columns] = self.shift
-        rows = torch.diag(1 / self.scale)
         if self._is_projected:
             shift[self.columns] += self.centre * self.scale
-            rows = rows @ self.directions
+            rows = self.directions / self.scale[:, None]
+        else:
+            rows = torch.diag(1 / self.scale)
         matrix = rows.new_zeros(self.n_features, rows.shape[1])
         matrix[self.columns] = rows
         return AffineMap(shift, matrix)

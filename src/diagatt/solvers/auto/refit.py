@@ -13,6 +13,7 @@ from torch import Tensor
 
 from diagatt.attention.blend import Blend, Member
 from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.attention.narrow import narrowed
 from diagatt.attention.pullback import pulled_back, pulled_back_covariance
 from diagatt.rowmaps import AffineMap
 from diagatt.segments import map_blocks
@@ -52,7 +53,7 @@ def refit(contest: Contest, verdict: Verdict, problem: Problem, model: Model, **
         )
     )
     members = [
-        Member(fits[k].module, prepared.rows, prepared.features, weight, vote)
+        narrowed(Member(fits[k].module, prepared.rows, prepared.features, weight, vote))
         for k in wanted
         for prepared in [contest.preparation.of(entries[k].contestant)]
         for weight, vote in [(verdict.weights[k], verdict.votes[k])]
@@ -95,7 +96,8 @@ def fold_members(contest: Contest, verdict: Verdict, fold: int) -> list[Member]:
         if weight > 0 or vote > 0:
             prepared = contest.preparation.of(entry.contestant)
             module = deepcopy(entry.fits[fold].module)
-            found.append(Member(module, prepared.rows, prepared.features, weight, vote))
+            member = Member(module, prepared.rows, prepared.features, weight, vote)
+            found.append(narrowed(member))
     return found
 
 
@@ -179,7 +181,9 @@ def _fits(
     for group in groups.values():
         contestants = [entry.contestant for entry in group]
         prepared = contest.preparation.of(contestants[0])
-        whole = _mapped(prepared, contest, problem)
+        whole = problem
+        if not (same and contestants[0].is_batched):
+            whole = _mapped(prepared, contest, problem)
         if contestants[0].is_batched and (same or _goes_at_once(whole)):
             if not same:
                 here = whole.sample(whole.n_samples, np.random.default_rng(0))  # all of them
