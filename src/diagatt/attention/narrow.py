@@ -17,7 +17,7 @@ from diagatt.rowmaps import MOST_FULL
 
 @torch.no_grad()
 def narrowed(member: Member) -> Member:
-    """Return the member with as few dimensions as its linear scores see; others stay as they are."""
+    """Return the member with as few dimensions as its linear scores see, or the member itself."""
     attention, rows = member.attention, member.rows
     d = attention.n_features
     if member.features.kinds or "directions" not in rows._buffers or d <= MOST_FULL:

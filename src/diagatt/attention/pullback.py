@@ -19,29 +19,42 @@ from diagatt.scores import ScoreForm
 MOST_COVARIANCES = 2000
 
 
-@torch.no_grad()
 def pulled_back(module: DiagonalAttention, affine: AffineMap) -> DiagonalAttention:
     """Return the same model as a function of original rows, in float64.
 
     W keeps its factors W' and B where these are smaller than W itself.
     """
     shift, A = affine
+    return _substituted(module, A, -shift @ A)
+
+
+def pushed_forward(module: DiagonalAttention, affine: AffineMap) -> DiagonalAttention:
+    """Return a model of original rows as a function of mapped ones, in float64.
+
+    Of a map to a subspace it is the model at the rows x = x'A⁺ + s.
+    """
+    return _substituted(module, torch.linalg.pinv(affine.matrix), affine.shift)
+
+
+@torch.no_grad()
+def _substituted(module: DiagonalAttention, A: Tensor, constant: Tensor) -> DiagonalAttention:
+    """Return the model as a function of z where its rows are zA + constant."""
     d, mapped = A.shape
-    B = _lengthened(affine, module.score_form)  # (D, D')
-    W = module.query_key.matrix().double()
+    B = _lengthened(A, constant, module.score_form)  # (D, D')
+    scale = (d / mapped) ** 0.5
+    query, key = _between(module, B, scale)
     value = module.value.double()  # (R, d', K)
-    intercept = module.intercept.double() - torch.einsum("d,de,rek->k", shift, A, value)
-    query, key = (d / mapped) ** 0.5 * B @ W, None
-    if 2 * B.shape[1] < len(B):
-        key = B.expand(len(W), -1, -1).clone()
-    else:
-        query = query @ B.T
+    moved = torch.einsum("e,rek->rk", constant, value)
+    none = None
+    if module.none is not None:  # a none-row has no features: the constant is not added to it
+        none = (module.none[0].double(), module.none[1].double() - moved)
     return DiagonalAttention.with_parameters(
         query,
         key,
         A @ value,
-        intercept,
+        module.intercept.double() + moved.sum(dim=0),
         module.covariate.double().clone(),  # effects may change their units in place
+        none=none,
         temperature=module.temperature,
         score_form=module.score_form.name,
         coupling=module.coupling,
@@ -49,6 +62,21 @@ def pulled_back(module: DiagonalAttention, affine: AffineMap) -> DiagonalAttenti
         readout=module.readout,
         family=module.family,
     )
+
+
+def _between(module: DiagonalAttention, B: Tensor, scale: float) -> tuple[Tensor, Tensor | None]:
+    """Return scale · B W' Bᵀ of every head, (R, D, D) and None, or two factors of it."""
+    factors = module.small_factors
+    if factors is not None:
+        query, key = scale * B @ factors[0].double(), B @ factors[1].double()
+    else:
+        query, key = (
+            scale * B @ module.query_key.matrix().double(),
+            B.expand(module.n_heads, -1, -1),
+        )
+    if 2 * key.shape[-1] < len(B):
+        return query, key.clone()
+    return query @ key.mT, None
 
 
 def pulled_back_covariance(
@@ -75,16 +103,15 @@ def pulled_back_covariance(
     return T @ covariance @ T.T
 
 
-def _lengthened(affine: AffineMap, form: ScoreForm) -> Tensor:
+def _lengthened(A: Tensor, constant: Tensor, form: ScoreForm) -> Tensor:
     """Return B, which maps lengthened rows: x̃' = x̃B."""
-    shift, A = affine
     d, mapped = A.shape
     B = A.new_zeros(form.side(d), form.side(mapped))
     B[:d, :mapped] = A
     if form.has_constant:
         B[d, mapped] = 1.0
-        B[d, :mapped] = -shift @ A
+        B[d, :mapped] = constant
     if form.has_context:
         B[d + 1 :, mapped + 1 :] = A
-        B[d, mapped + 1 :] = -shift @ A
+        B[d, mapped + 1 :] = constant
     return B

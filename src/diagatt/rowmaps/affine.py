@@ -54,14 +54,12 @@ class Scaled(Unit):
     """Features are scaled but not centred, so that a purely quadratic score stays one."""
 
     name = "scaled"
-    perhaps: ClassVar[frozenset[str]] = frozenset()
+    whole = MOST_WIDE
+    through_mean = False
 
     def _fit(self, values: Tensor, weights: Tensor) -> None:
         self.scale = positive((weights @ values.double().square()).sqrt())
         self.shift = torch.zeros_like(self.shift)
-
-    def _fit_subspace(self, values: Tensor, weights: Tensor, needed: int) -> None:
-        """Keep all dimensions: principal directions pass through the mean, not the origin."""
 
 
 class Given(Unit):

@@ -57,6 +57,8 @@ class RowMap(nn.Module):
     #: Dimensions of mapped rows at most, if there are more than `whole`, which are all kept.
     most: ClassVar[int] = MOST_DIMENSIONS
     whole: ClassVar[int] = MOST_DIMENSIONS
+    #: Whether the subspace passes through the mean row; otherwise through the origin.
+    through_mean: ClassVar[bool] = True
     #: Arrays beside columns, shift and scale: those that every such map has, and those it may have.
     always: ClassVar[frozenset[str]] = frozenset()
     perhaps: ClassVar[frozenset[str]] = frozenset({"centre", "directions"})
@@ -145,11 +147,12 @@ class RowMap(nn.Module):
         blocks = row_blocks(values)
         if len(values) < D:
             x = torch.cat([self._varying(values[rows]) for rows in blocks])
-            centre = weights @ x
+            centre = weights @ x * self.through_mean
             x = x.sub_(centre).mul_(weights.sqrt()[:, None]).to(kind)
             variance, directions, total = components_of_few_rows(x, most)
         else:
             centre = reduce(add, (weights[rows] @ self._varying(values[rows]) for rows in blocks))
+            centre *= self.through_mean
 
             def centred(rows: slice) -> Tensor:
                 x = self._varying(values[rows]).sub_(centre)

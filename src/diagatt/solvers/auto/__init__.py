@@ -15,7 +15,7 @@ from diagatt.parameters import Rule, count, one_of, optional
 from diagatt.progress import progress_bar
 from diagatt.rowmaps import MOST_DIMENSIONS, MOST_FULL, MOST_WIDE, distinct_maps
 from diagatt.solvers.auto.combine import Verdict, judge
-from diagatt.solvers.auto.contest import PER_DIMENSION, Contest, Entry, row_weights
+from diagatt.solvers.auto.contest import PER_DIMENSION, Contest, Entry
 from diagatt.solvers.auto.contestants import (
     SAMPLE_FEATURES,
     Contestant,
@@ -38,7 +38,7 @@ from diagatt.solvers.checkpoint import Checkpoint
 from diagatt.solvers.folds import content_folds
 from diagatt.solvers.glm import OVERFLOW, DivergedError
 from diagatt.solvers.out_of_fold import OutOfFold
-from diagatt.solvers.problem import Problem, Samples
+from diagatt.solvers.problem import Problem, Samples, row_weights
 from diagatt.solvers.uniform import Uniform
 
 __all__ = ["Auto"]

@@ -14,8 +14,6 @@ from torch import Tensor
 from diagatt.attention.blend import Blend, Member
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.narrow import narrowed
-from diagatt.attention.pullback import pulled_back, pulled_back_covariance
-from diagatt.rowmaps import AffineMap
 from diagatt.segments import map_blocks
 from diagatt.solvers.auto.combine import Verdict
 from diagatt.solvers.auto.contest import (
@@ -29,8 +27,9 @@ from diagatt.solvers.auto.contest import (
 from diagatt.solvers.auto.contestants import LINEAR, Contestant
 from diagatt.solvers.auto.shared_rows import score_width
 from diagatt.solvers.base import Fitted, Model, loaded, with_errors
-from diagatt.solvers.problem import Problem, Samples
+from diagatt.solvers.problem import Problem
 from diagatt.solvers.sandwich import Objective, sandwich_errors
+from diagatt.solvers.subspace import told
 
 # Rows times score features up to which a batched fit goes through all samples at every step.
 MOST_ENTRIES = 1_000_000_000
@@ -62,14 +61,14 @@ def refit(contest: Contest, verdict: Verdict, problem: Problem, model: Model, **
     prepared = contest.preparation.of(single.contestant)
     whole = _mapped(prepared, contest, problem)
     described = _with_errors(fits[entries.index(single)], single.contestant, whole, model)
-    told = _told(described, prepared, problem)
+    told_fit = told(described, prepared.rows, problem)
     like = _attention(described.module, prepared) if single.contestant.attends else None
-    for module in (told.module, *(member.attention for member in members)):
+    for module in (told_fit.module, *(member.attention for member in members)):
         module.to(problem.dtype)  # the maps stay in float64
     blend, seen = Blend(members, problem.family), contest.samples
     blend.align_heads(seen.values, seen.offsets, seen.log_prior, like)
     return replace(
-        told,
+        told_fit,
         blend=blend,
         described=single.contestant.label,
         finds_rows=verdict.finds_rows,
@@ -134,38 +133,6 @@ def _with_errors(fitted: Fitted, contestant: Contestant, problem: Problem, model
     phi = fitted.dispersion if mixes else None
     found = sandwich_errors(fitted.module, samples, phi, objective)
     return replace(fitted, value_covariance=found.covariance, errors_note=found.note)
-
-
-def _told(fitted: Fitted, prepared: Prepared, problem: Problem) -> Fitted:
-    """Return the fit in the original features."""
-    affine = prepared.rows.affine()
-    if affine is None:
-        raise ValueError(f"{prepared.rows.name} rows have no coefficients of original features.")
-    covariance, log_likelihood = fitted.value_covariance, fitted.log_likelihood
-    if covariance is not None:
-        counts = (fitted.module.n_heads, problem.n_outputs)
-        covariance = pulled_back_covariance(covariance, affine, *counts)
-    if log_likelihood is not None:
-        log_likelihood = _of_original_rows(log_likelihood, affine, problem)
-    return replace(
-        fitted,
-        module=pulled_back(fitted.module, affine),
-        value_covariance=covariance,
-        log_likelihood=log_likelihood,
-    )
-
-
-def _of_original_rows(log_likelihood: float, affine: AffineMap, problem: Problem) -> float | None:
-    """Return the log-likelihood of rows before an invertible map, else None."""
-    d, mapped = affine.matrix.shape
-    if d != mapped:
-        return None
-
-    def weighted_rows(part: Samples) -> list[Tensor]:
-        return [(part.weights.double() * part.row_mass).sum()]
-
-    (count,) = problem.total(weighted_rows)
-    return log_likelihood + float(count * torch.linalg.slogdet(affine.matrix).logabsdet)
 
 
 def _fits(
