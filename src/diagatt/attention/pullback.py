@@ -69,14 +69,16 @@ def _between(module: DiagonalAttention, B: Tensor, scale: float) -> tuple[Tensor
     factors = module.small_factors
     if factors is not None:
         query, key = scale * B @ factors[0].double(), B @ factors[1].double()
+        few = 2 * key.shape[-1] < len(B)
     else:
-        query, key = (
-            scale * B @ module.query_key.matrix().double(),
-            B.expand(module.n_heads, -1, -1),
-        )
-    if 2 * key.shape[-1] < len(B):
-        return query, key.clone()
-    return query @ key.mT, None
+        W, few = module.query_key.matrix().double(), 2 * B.shape[1] < len(B)
+        if few and module.score_form.has_context:
+            # W leaves out terms in the mean row alone, which factors would multiply out: a none-row
+            # would see them.
+            W, first = W.clone(), module.n_features
+            W[:, first:, first + 1 :] = W[:, first + 1 :, first:] = 0.0
+        query, key = scale * B @ W, B.expand(module.n_heads, -1, -1)
+    return (query, key.clone()) if few else (query @ key.mT, None)
 
 
 def pulled_back_covariance(

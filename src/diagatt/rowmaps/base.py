@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
 from scipy.linalg import eigh
+from scipy.linalg.blas import dsyrk
 from torch import Tensor, nn
 
 # Dimensions that scores see at most: of affine maps and of others. "full" and "wide" rows keep all
@@ -216,14 +217,14 @@ def components_of_few_rows(x: Tensor, most: int) -> Components:
     With XXᵀ = UΛUᵀ, directions are XᵀUΛ^(−½): the cost grows with the square of the count of rows,
     and with the count of features itself.
     """
-    x = x.double()
-    gram, N = x @ x.T, len(x)
-    found = eigh(gram.cpu().numpy(), subset_by_index=[max(0, N - most), N - 1])
-    variance, U = (torch.from_numpy(array).to(gram).flip(-1) for array in found)
+    x, N = x.double(), len(x)
+    gram = dsyrk(1.0, x.cpu().numpy().T, trans=1)  # one triangle: half the work
+    found = eigh(gram, lower=False, subset_by_index=[max(0, N - most), N - 1])
+    variance, U = (torch.from_numpy(array).to(x).flip(-1) for array in found)
     rounding = N * torch.finfo(x.dtype).eps * variance[0]
     real = max(1, int((variance > rounding).sum()))
     variance, U = variance[:real].clamp(min=0.0), U[:, :real]
-    return Components(variance, x.T @ U / positive(variance.sqrt()), gram.trace())
+    return Components(variance, x.T @ U / positive(variance.sqrt()), x.square().sum())
 
 
 def thinned(values: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
