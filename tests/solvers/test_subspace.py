@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import roc_auc_score
 
@@ -48,8 +49,6 @@ def test_it_is_the_fit_to_mapped_rows(form):
     """The same as mapping the rows beforehand, in every form of the scores."""
     X, y = bags(n=40)
     name = "scaled" if form == "quadratic" else "full"
-    import torch
-
     rows = ROW_MAPS[name].fitted_to(torch.from_numpy(X.reshape(-1, D)))
     few = rows(torch.from_numpy(X.reshape(-1, D))).numpy().reshape(40, 4, -1)
     how = {"solver": Gradient(max_epochs=30), "score_form": form, "random_state": 0}

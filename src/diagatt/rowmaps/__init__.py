@@ -11,13 +11,15 @@ wide      the same, with still more: for scores that are linear
 ranks     normal scores of each feature: heavy tails and skew disappear
 squares   u = (x − μ)/σ clipped at ±3, and (u² − 1)/√2 beside it
 kernel    components of a Gaussian kernel of unit rows; "common kernel" of common rows
-scaled    m(x) = x/s, feature by feature, without a shift
+scaled    m(x) = x/s, feature by feature, without a shift; its subspace contains the origin
 given     m(x) = x
 ========  ==============================================================================
 
 Wide rows are then projected onto the principal subspace that holds 99.5 % of their variance, at
-most `MOST_DIMENSIONS` of it, or more if those hold too little. "common", "unit", "full", "scaled"
-and "given" are affine, so that coefficients of mapped rows can be told in original features.
+most `MOST_DIMENSIONS` of it, or more if those hold too little. Fewer rows than features are
+projected in their own span; beyond `MOST_WIDE` features, some of many rows decide. "common",
+"unit", "full", "scaled" and "given" are affine, so that coefficients of mapped rows can be told in
+original features.
 """
 
 from __future__ import annotations
