@@ -16,6 +16,7 @@ from diagatt.rowmaps import (
     MOST_FULL,
     MOST_NEEDED,
     ROW_MAPS,
+    base,
 )
 from diagatt.rowmaps.kernel import LEAST_RESIDUAL, MOST_CANDIDATES, choose_landmarks
 from tests.closeness import assert_equal_up_to_rounding
@@ -434,3 +435,79 @@ def test_landmarks_do_not_depend_on_the_order_of_rows_or_features():
     u = draw(N=3 * MOST_CANDIDATES, d=3)
     turned = choose_landmarks(u.flip(0).flip(1)).flip(1)
     np.testing.assert_array_equal(choose_landmarks(u).numpy(), turned.numpy())
+
+
+# ---------------------------------------------------------------------- fewer rows than features
+
+
+def long(N=40, d=200, seed=0):
+    """Fewer rows than features, and variance in few directions of them."""
+    return wide(N, d, seed)
+
+
+@pytest.mark.parametrize("name", ["common", "unit", "full", "wide"])
+def test_fewer_rows_than_features_have_the_components_of_a_singular_value_decomposition(
+    name, monkeypatch
+):
+    monkeypatch.setattr(ROW_MAPS[name], "whole", 60)
+    x = long()
+    made = fitted(name, x)
+    u = (x - x.mean(dim=0)) / made.scale
+    u = u - u.mean(dim=0)
+    k = made.n_dimensions
+    _, S, Vh = torch.linalg.svd(u, full_matrices=False)
+    mean_variance = S[:k].square().mean() / len(x)
+    expected = (u @ Vh[:k].T / mean_variance.sqrt()).abs()  # signs are free
+    assert_equal_up_to_rounding(made(x).abs().numpy(), expected.numpy(), 1e5)
+    shares = S.square().cumsum(0) / S.square().sum()
+    assert made.kept_variance == pytest.approx(float(shares[k - 1]), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["unit", "ranks", "squares", "scaled"])
+@pytest.mark.parametrize("n_different", [2, 5])
+def test_few_different_rows_have_few_components(name, n_different, monkeypatch):
+    """Copies of rows add nothing but rounding, which is no component."""
+    monkeypatch.setattr(ROW_MAPS[name], "whole", 60)
+    x = long()[torch.arange(40) % n_different]
+    made = fitted(name, x)
+    assert made.n_dimensions <= n_different
+    assert bool(torch.isfinite(made(x)).all())
+
+
+def test_scaled_components_pass_through_the_origin(monkeypatch):
+    """Otherwise a quadratic score of them would not be one of the rows."""
+    monkeypatch.setattr(ROW_MAPS["scaled"], "whole", 60)
+    x = long()
+    made = fitted("scaled", x)
+    assert made._is_projected
+    shift, matrix = made.affine()
+    assert not bool(shift.any())
+    assert_equal_up_to_rounding(made(2 * x).numpy(), 2 * (x @ matrix).numpy(), 1000)
+
+
+def test_the_subspace_of_very_many_features_is_fitted_to_some_rows(monkeypatch):
+    """Evenly spaced rows of weights that sum to one; scales are those of all rows."""
+    x = long(N=50, d=rowmaps.MOST_WIDE + 6)
+    monkeypatch.setattr(base, "SUBSPACE_ROWS", 20)
+    made = fitted("unit", x)
+    some = ((x - x.mean(dim=0)) / x.std(dim=0, correction=0))[::3]
+    some = some - some.mean(dim=0)
+    Vh = torch.linalg.svd(some, full_matrices=False).Vh
+    k = made.n_dimensions
+    inside = made.directions @ torch.linalg.pinv(made.directions)
+    assert_equal_up_to_rounding((inside @ Vh[:k].T).numpy(), Vh[:k].T.numpy(), 1e6)
+
+
+def test_features_are_compared_by_some_of_every_scale(monkeypatch):
+    """Whatever their order, and with the same answer where all features are alike."""
+    monkeypatch.setattr(rowmaps, "COMPARED_FEATURES", 10)
+    rng = np.random.default_rng(0)
+    normal = torch.from_numpy(rng.normal(size=(400, 60)))
+    skewed = torch.from_numpy(rng.exponential(size=(400, 60)))
+    assert rowmaps.distinct_maps(normal, torch.ones(400)) == ["unit", "squares"]
+    assert "ranks" in rowmaps.distinct_maps(skewed, torch.ones(400))
+    scales = torch.from_numpy(np.geomspace(0.1, 10, 60))
+    order = torch.from_numpy(rng.permutation(60))
+    found = rowmaps.distinct_maps(normal * scales, torch.ones(400))
+    assert found == rowmaps.distinct_maps((normal * scales)[:, order], torch.ones(400))
+    assert found == ["common", "unit", "squares"]

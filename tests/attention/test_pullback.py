@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from diagatt import DiagonalAttention
-from diagatt.attention.pullback import pulled_back, pulled_back_covariance
+from diagatt.attention import pullback
+from diagatt.attention.pullback import pulled_back, pulled_back_covariance, pushed_forward
 from diagatt.rowmaps import ROW_MAPS, AffineMap
 from tests.attention.samples import every_form, offsets_of
 
@@ -124,3 +125,52 @@ def test_the_covariance_follows_the_jacobian(heads):
     expected = jacobian @ root @ root.T @ jacobian.T
     found = pulled_back_covariance(root @ root.T, affine, heads)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * float(expected.abs().max()))
+
+
+def wide_affine(d=12, mapped=3):
+    """A map from rows of d features to a subspace."""
+    generator = torch.Generator().manual_seed(8)
+    matrix = torch.randn(d, mapped, generator=generator).double() / 20
+    return AffineMap(torch.randn(d, generator=generator).double(), matrix)
+
+
+@every_form
+@pytest.mark.parametrize("how", [{}, {"parameterization": "factored", "rank": 1}, {"none": True}])
+def test_a_matrix_of_wide_rows_keeps_its_factors(form, how):
+    affine = wide_affine()
+    if form == "quadratic" or (form == "contextual" and "none" in how):
+        affine = AffineMap(torch.zeros_like(affine.shift), affine.matrix)
+    values = torch.randn(sum(LENGTHS), 12, generator=torch.Generator().manual_seed(2)).double()
+    made = assert_same(drawn(3, score_form=form, **how), affine, values, offsets_of(LENGTHS))
+    query, key = made.small_factors
+    side = {"affine": 13, "quadratic": 12, "contextual": 25}[form]
+    assert query.shape == key.shape
+    assert query.shape[1] == side
+    assert 2 * query.shape[2] < side
+
+
+@every_form
+def test_a_model_that_was_told_comes_back(form):
+    """Pushed forward, a pulled-back model scores and predicts mapped rows as before."""
+    affine, model = wide_affine(), drawn(3, 2, score_form=form)
+    if form == "quadratic":
+        affine = AffineMap(torch.zeros_like(affine.shift), affine.matrix)
+    mapped = torch.randn(sum(LENGTHS), 3, generator=torch.Generator().manual_seed(2)).double()
+    back = pushed_forward(pulled_back(model, affine), affine)
+    offsets = offsets_of(LENGTHS)
+    with torch.no_grad():
+        np.testing.assert_allclose(
+            back.attention(mapped, offsets), model.attention(mapped, offsets), atol=1e-8
+        )
+        np.testing.assert_allclose(back.value, model.value, rtol=1e-8)
+        np.testing.assert_allclose(back.intercept, model.intercept, rtol=1e-8)
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_variances_of_wide_rows_are_those_of_the_covariance(outputs, monkeypatch):
+    affine, n = wide_affine(), outputs * (3 + 2)
+    root = torch.randn(n, n, generator=torch.Generator().manual_seed(1)).double()
+    whole = pulled_back_covariance(root @ root.T, affine, 1, outputs)
+    monkeypatch.setattr(pullback, "MOST_COVARIANCES", 10)
+    alone = pulled_back_covariance(root @ root.T, affine, 1, outputs)
+    np.testing.assert_allclose(alone, whole.diagonal(), rtol=1e-10)

@@ -15,22 +15,46 @@ from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.rowmaps import AffineMap
 from diagatt.scores import ScoreForm
 
+# Parameters of an output up to which all their covariances are returned.
+MOST_COVARIANCES = 2000
+
+
+def pulled_back(module: DiagonalAttention, affine: AffineMap) -> DiagonalAttention:
+    """Return the same model as a function of original rows, in float64.
+
+    W keeps its factors W' and B where these are smaller than W itself.
+    """
+    shift, A = affine
+    return _substituted(module, A, -shift @ A)
+
+
+def pushed_forward(module: DiagonalAttention, affine: AffineMap) -> DiagonalAttention:
+    """Return a model of original rows as a function of mapped ones, in float64.
+
+    Of a map to a subspace it is the model at the rows x = x'A⁺ + s.
+    """
+    return _substituted(module, torch.linalg.pinv(affine.matrix), affine.shift)
+
 
 @torch.no_grad()
-def pulled_back(module: DiagonalAttention, affine: AffineMap) -> DiagonalAttention:
-    """Return the same model as a function of original rows, in float64."""
-    shift, A = affine
+def _substituted(module: DiagonalAttention, A: Tensor, constant: Tensor) -> DiagonalAttention:
+    """Return the model as a function of z where its rows are zA + constant."""
     d, mapped = A.shape
-    B = _lengthened(affine, module.score_form)  # (D, D')
-    W = module.query_key.matrix().double()
+    B = _lengthened(A, constant, module.score_form)  # (D, D')
+    scale = (d / mapped) ** 0.5
+    query, key = _between(module, B, scale)
     value = module.value.double()  # (R, d', K)
-    intercept = module.intercept.double() - torch.einsum("d,de,rek->k", shift, A, value)
+    moved = torch.einsum("e,rek->rk", constant, value)
+    none = None
+    if module.none is not None:  # a none-row has no features: the constant is not added to it
+        none = (module.none[0].double(), module.none[1].double() - moved)
     return DiagonalAttention.with_parameters(
-        (d / mapped) ** 0.5 * B @ W @ B.T,
-        None,
+        query,
+        key,
         A @ value,
-        intercept,
+        module.intercept.double() + moved.sum(dim=0),
         module.covariate.double().clone(),  # effects may change their units in place
+        none=none,
         temperature=module.temperature,
         score_form=module.score_form.name,
         coupling=module.coupling,
@@ -40,10 +64,30 @@ def pulled_back(module: DiagonalAttention, affine: AffineMap) -> DiagonalAttenti
     )
 
 
+def _between(module: DiagonalAttention, B: Tensor, scale: float) -> tuple[Tensor, Tensor | None]:
+    """Return scale · B W' Bᵀ of every head, (R, D, D) and None, or two factors of it."""
+    factors = module.small_factors
+    if factors is not None:
+        query, key = scale * B @ factors[0].double(), B @ factors[1].double()
+        few = 2 * key.shape[-1] < len(B)
+    else:
+        W, few = module.query_key.matrix().double(), 2 * B.shape[1] < len(B)
+        if few and module.score_form.has_context:
+            # W leaves out terms in the mean row alone, which factors would multiply out: a none-row
+            # would see them.
+            W, first = W.clone(), module.n_features
+            W[:, first:, first + 1 :] = W[:, first + 1 :, first:] = 0.0
+        query, key = scale * B @ W, B.expand(module.n_heads, -1, -1)
+    return (query, key.clone()) if few else (query @ key.mT, None)
+
+
 def pulled_back_covariance(
     covariance: Tensor, affine: AffineMap, n_heads: int, n_outputs: int = 1
 ) -> Tensor:
-    """Return the covariance of (V, b, γ), output by output, in original features."""
+    """Return the covariance of (V, b, γ), output by output, in original features.
+
+    Of wide rows only the variances are returned, (P,): their covariances fill no memory.
+    """
     shift, A = affine
     d, mapped = A.shape
     per_output = len(covariance) // n_outputs
@@ -53,20 +97,23 @@ def pulled_back_covariance(
         T[r * d : (r + 1) * d, r * mapped : (r + 1) * mapped] = A
         T[n_heads * d, r * mapped : (r + 1) * mapped] = -shift @ A
     T[n_heads * d :, n_heads * mapped :] = torch.eye(rest).to(T)
+    if len(T) > MOST_COVARIANCES:
+        places = torch.arange(len(covariance), device=T.device).split(per_output)
+        own = [covariance[place[:, None], place] for place in places]
+        return torch.cat([((T @ part) * T).sum(dim=1) for part in own])
     T = torch.block_diag(*[T] * n_outputs)
     return T @ covariance @ T.T
 
 
-def _lengthened(affine: AffineMap, form: ScoreForm) -> Tensor:
+def _lengthened(A: Tensor, constant: Tensor, form: ScoreForm) -> Tensor:
     """Return B, which maps lengthened rows: x̃' = x̃B."""
-    shift, A = affine
     d, mapped = A.shape
     B = A.new_zeros(form.side(d), form.side(mapped))
     B[:d, :mapped] = A
     if form.has_constant:
         B[d, mapped] = 1.0
-        B[d, :mapped] = -shift @ A
+        B[d, :mapped] = constant
     if form.has_context:
         B[d + 1 :, mapped + 1 :] = A
-        B[d, mapped + 1 :] = -shift @ A
+        B[d, mapped + 1 :] = constant
     return B

@@ -11,13 +11,15 @@ wide      the same, with still more: for scores that are linear
 ranks     normal scores of each feature: heavy tails and skew disappear
 squares   u = (x − μ)/σ clipped at ±3, and (u² − 1)/√2 beside it
 kernel    components of a Gaussian kernel of unit rows; "common kernel" of common rows
-scaled    m(x) = x/s, feature by feature, without a shift
+scaled    m(x) = x/s, feature by feature, without a shift; its subspace contains the origin
 given     m(x) = x
 ========  ==============================================================================
 
 Wide rows are then projected onto the principal subspace that holds 99.5 % of their variance, at
-most `MOST_DIMENSIONS` of it, or more if those hold too little. "common", "unit", "full", "scaled"
-and "given" are affine, so that coefficients of mapped rows can be told in original features.
+most `MOST_DIMENSIONS` of it, or more if those hold too little. Fewer rows than features are
+projected in their own span; beyond `MOST_WIDE` features, some of many rows decide. "common",
+"unit", "full", "scaled" and "given" are affine, so that coefficients of mapped rows can be told in
+original features.
 """
 
 from __future__ import annotations
@@ -34,11 +36,15 @@ from diagatt.rowmaps.base import (
     MOST_DIMENSIONS,
     MOST_FULL,
     MOST_NEEDED,
+    MOST_WIDE,
     ROW_MAPS,
     AffineMap,
     RowMap,
+    components_of_few_rows,
     least_spread,
     row_blocks,
+    signed,
+    thinned,
 )
 from diagatt.rowmaps.bent import KNOTS, LEAST_LEVEL, Ranks, Squares
 from diagatt.rowmaps.kernel import CommonKernel, Kernel
@@ -53,6 +59,7 @@ __all__ = [
     "MOST_DIMENSIONS",
     "MOST_FULL",
     "MOST_NEEDED",
+    "MOST_WIDE",
     "ROW_MAPS",
     "AffineMap",
     "Common",
@@ -66,13 +73,18 @@ __all__ = [
     "Squares",
     "Unit",
     "Wide",
+    "components_of_few_rows",
     "distinct_maps",
     "least_spread",
     "row_blocks",
+    "signed",
+    "thinned",
 ]
 
 # Ratio of scales, and correlation with normal scores, from which maps are taken to be the same.
-SAME_SCALE, SAME_SHAPE, COMPARED_ROWS = 1.25, 0.99, 2000
+SAME_SCALE, SAME_SHAPE = 1.25, 0.99
+# Rows and features at most that are looked at for it.
+COMPARED_ROWS, COMPARED_FEATURES = 2000, 512
 
 
 def distinct_maps(values: Tensor, weights: Tensor) -> list[str]:
@@ -84,10 +96,15 @@ def distinct_maps(values: Tensor, weights: Tensor) -> list[str]:
     step = max(1, len(values) // COMPARED_ROWS)
     values, weights = values[::step], weights[::step].double()
     weights = weights / weights.sum()
-    unit, ranks = (rows._by_features(values, weights) for rows in (Unit, Ranks))
+    unit = Unit._by_features(values, weights)
     found = ["unit"]
     if float(unit.scale.max() / unit.scale.min()) > SAME_SCALE:
         found.insert(0, "common")
+    if len(unit.columns) > COMPARED_FEATURES:  # some of every scale, whatever their order
+        step = -(-len(unit.columns) // COMPARED_FEATURES)
+        values = values[:, unit.columns[unit.scale.argsort(stable=True)[::step]]]
+        unit = Unit._by_features(values, weights)
+    ranks = Ranks._by_features(values, weights)
     x = values.index_select(1, unit.columns).double()
     w = weights[:, None]
     u, r = (rows._transformed(x, torch.finfo(values.dtype).eps) for rows in (unit, ranks))

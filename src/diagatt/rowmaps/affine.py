@@ -26,10 +26,11 @@ class Unit(RowMap):
     def affine(self) -> AffineMap:  # noqa: D102
         shift = self.shift.new_zeros(self.n_features)
         shift[self.columns] = self.shift
-        rows = torch.diag(1 / self.scale)
         if self._is_projected:
             shift[self.columns] += self.centre * self.scale
-            rows = rows @ self.directions
+            rows = self.directions / self.scale[:, None]
+        else:
+            rows = torch.diag(1 / self.scale)
         matrix = rows.new_zeros(self.n_features, rows.shape[1])
         matrix[self.columns] = rows
         return AffineMap(shift, matrix)
@@ -53,14 +54,12 @@ class Scaled(Unit):
     """Features are scaled but not centred, so that a purely quadratic score stays one."""
 
     name = "scaled"
-    perhaps: ClassVar[frozenset[str]] = frozenset()
+    whole = MOST_WIDE
+    through_mean = False
 
     def _fit(self, values: Tensor, weights: Tensor) -> None:
         self.scale = positive((weights @ values.double().square()).sqrt())
         self.shift = torch.zeros_like(self.shift)
-
-    def _fit_subspace(self, values: Tensor, weights: Tensor, needed: int) -> None:
-        """Keep all dimensions: principal directions pass through the mean, not the origin."""
 
 
 class Given(Unit):

@@ -7,6 +7,8 @@ from operator import add
 from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
+from scipy.linalg import eigh
+from scipy.linalg.blas import dsyrk
 from torch import Tensor, nn
 
 # Dimensions that scores see at most: of affine maps and of others. "full" and "wide" rows keep all
@@ -19,6 +21,9 @@ KEPT_VARIANCE, LEAST_KEPT, MOST_NEEDED = 0.995, 0.9, 100
 LEAST_SPREAD = 16
 # Numbers that are transformed in one go, in float64: as many as a cache holds.
 BLOCK_NUMBERS, LEAST_BLOCK = 2**18, 256
+
+# Rows at most that the subspace of more than `MOST_WIDE` features is fitted to.
+SUBSPACE_ROWS = 2048
 
 # Arrays of row maps; the last four only some have.
 ARRAYS = ("columns", "shift", "scale", "knots", "landmarks", "centre", "directions")
@@ -53,6 +58,8 @@ class RowMap(nn.Module):
     #: Dimensions of mapped rows at most, if there are more than `whole`, which are all kept.
     most: ClassVar[int] = MOST_DIMENSIONS
     whole: ClassVar[int] = MOST_DIMENSIONS
+    #: Whether the subspace passes through the mean row; otherwise through the origin.
+    through_mean: ClassVar[bool] = True
     #: Arrays beside columns, shift and scale: those that every such map has, and those it may have.
     always: ClassVar[frozenset[str]] = frozenset()
     perhaps: ClassVar[frozenset[str]] = frozenset({"centre", "directions"})
@@ -135,24 +142,31 @@ class RowMap(nn.Module):
         D = self.width * len(self.columns)
         if self.whole >= D:
             return
+        if D > MOST_WIDE:
+            values, weights = thinned(values, weights)
+        most, kind = max(needed, self.most), values.dtype
         blocks = row_blocks(values)
-        centre = reduce(add, (weights[rows] @ self._varying(values[rows]) for rows in blocks))
-
-        def centred(rows: slice) -> Tensor:
-            x = self._varying(values[rows]).sub_(centre)
-            return x.mul_(weights[rows].sqrt()[:, None]).to(values.dtype)
-
         if len(values) < D:
-            _, S, Vh = torch.linalg.svd(centred(slice(None)).double(), full_matrices=False)
-            variance, directions = S.square(), Vh.T
+            x = torch.cat([self._varying(values[rows]) for rows in blocks])
+            centre = weights @ x * self.through_mean
+            x = x.sub_(centre).mul_(weights.sqrt()[:, None]).to(kind)
+            variance, directions, total = components_of_few_rows(x, most)
         else:
+            centre = reduce(add, (weights[rows] @ self._varying(values[rows]) for rows in blocks))
+            centre *= self.through_mean
+
+            def centred(rows: slice) -> Tensor:
+                x = self._varying(values[rows]).sub_(centre)
+                return x.mul_(weights[rows].sqrt()[:, None]).to(kind)
+
             gram = reduce(add, ((x.T @ x).double() for x in map(centred, blocks)))
             variance, directions = torch.linalg.eigh(gram)
             variance, directions = variance.flip(0).clamp(min=0.0), directions.flip(1)
-        shares = variance.cumsum(0) / variance.sum()
-        kept = min(self.most, int((shares < KEPT_VARIANCE).sum()) + 1)
+            total = variance.sum()
+        shares = variance.cumsum(0) / total
+        kept = min(self.most, int((shares < KEPT_VARIANCE).sum()) + 1, len(shares))
         if float(shares[kept - 1]) < LEAST_KEPT:
-            kept = min(max(needed, self.most), int((shares < LEAST_KEPT).sum()) + 1)
+            kept = min(most, int((shares < LEAST_KEPT).sum()) + 1, len(shares))
         scale = positive(variance[:kept].mean().sqrt())
         self.register_buffer("centre", centre)
         self.register_buffer("directions", (signed(directions[:, :kept]) / scale).contiguous())
@@ -170,6 +184,14 @@ class RowMap(nn.Module):
             mapped[rows] = x
         return mapped
 
+    def narrowed(self, turn: Tensor) -> Self:
+        """Return the map to x'·turn, (d', d''), of a map to a subspace."""
+        made = type(self)()
+        made.n_features = self.n_features
+        for name, array in self._buffers.items():
+            made.register_buffer(name, self.directions @ turn if name == "directions" else array)
+        return made
+
     def _varying(self, values: Tensor) -> Tensor:
         """Return the features that vary, transformed, in float64."""
         if len(self.columns) < values.shape[1]:
@@ -179,6 +201,38 @@ class RowMap(nn.Module):
     def affine(self) -> AffineMap | None:
         """Return shift and matrix in original features, or None if the map is not affine."""
         return None
+
+
+class Components(NamedTuple):
+    """Leading principal components."""
+
+    variance: Tensor  # (m,), from the largest
+    directions: Tensor  # (D, m)
+    total: Tensor  # variance of all components
+
+
+def components_of_few_rows(x: Tensor, most: int) -> Components:
+    """Return principal components of fewer rows than features, in the rows' own span.
+
+    With XXᵀ = UΛUᵀ, directions are XᵀUΛ^(−½): the cost grows with the square of the count of rows,
+    and with the count of features itself.
+    """
+    x, N = x.double(), len(x)
+    gram = dsyrk(1.0, x.cpu().numpy().T, trans=1)  # one triangle: half the work
+    found = eigh(gram, lower=False, subset_by_index=[max(0, N - most), N - 1])
+    variance, U = (torch.from_numpy(array).to(x).flip(-1) for array in found)
+    rounding = N * torch.finfo(x.dtype).eps * variance[0]
+    real = max(1, int((variance > rounding).sum()))
+    variance, U = variance[:real].clamp(min=0.0), U[:, :real]
+    return Components(variance, x.T @ U / positive(variance.sqrt()), x.square().sum())
+
+
+def thinned(values: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Return evenly spaced rows with their weights, at most `SUBSPACE_ROWS`; weights sum to one."""
+    step = -(-len(values) // SUBSPACE_ROWS)
+    if step == 1:
+        return values, weights
+    return values[::step], weights[::step] / weights[::step].sum()
 
 
 def least_spread(values: Tensor) -> Tensor:

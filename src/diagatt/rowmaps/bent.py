@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from diagatt.rowmaps.base import MOST_BENT, RowMap
+from diagatt.rowmaps.base import MOST_BENT, MOST_WIDE, RowMap, thinned
 
 # Standard deviations beyond which "squares" clips, and quantiles that "ranks" keeps.
 CLIPPED_AT, KNOTS, LEAST_LEVEL = 3.0, 200, 0.002
@@ -26,6 +26,8 @@ class Ranks(RowMap):
     most = whole = MOST_BENT
 
     def _fit(self, values: Tensor, weights: Tensor) -> None:
+        if values.shape[1] > MOST_WIDE:
+            values, weights = thinned(values, weights)
         x = values.double()
         order = x.argsort(dim=0, stable=True)  # (N, k)
         share = weights[order].cumsum(dim=0)  # of rows up to this one, (N, k)

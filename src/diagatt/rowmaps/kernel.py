@@ -107,8 +107,9 @@ def choose_landmarks(u: Tensor) -> Tensor:
 
 def _in_order(rows: np.ndarray) -> np.ndarray:
     """Return rows by their length, those of one length by their other moments, without copies."""
-    keys = [(rows**power).sum(axis=1).round(DIGITS) for power in (3, 1, 2)]
-    rows = rows[np.lexsort(keys)]
+    cubes = np.einsum("jk,jk,jk->j", rows, rows, rows)  # `**` takes ten times as long
+    keys = [cubes, rows.sum(axis=1), np.square(rows).sum(axis=1)]
+    rows = rows[np.lexsort([key.round(DIGITS) for key in keys])]
     return rows[np.r_[True, (rows[1:] != rows[:-1]).any(axis=1)]]
 
 

@@ -111,7 +111,8 @@ class Fitted:
     dispersion : float, optional
         φ̂, if the solver estimated it.
     value_covariance : tensor, optional
-        Covariance of the estimates of (V, b, γ), output by output.
+        Covariance of the estimates of (V, b, γ), output by output, (P, P); or, of wide rows, their
+        variances alone, (P,).
     errors_note : str
         How that covariance was found, or why there is none.
     report : list of dicts
@@ -163,7 +164,10 @@ class Fitted:
     @property
     def value_se(self) -> Tensor | None:
         """Standard errors of (V, b, γ)."""
-        return None if self.value_covariance is None else self.value_covariance.diagonal().sqrt()
+        found = self.value_covariance
+        if found is None:
+            return None
+        return (found if found.ndim == 1 else found.diagonal()).sqrt()
 
     def completed(self, samples: Samples) -> Samples:
         """Return samples as the module is to see them: missing entries are those of active rows."""

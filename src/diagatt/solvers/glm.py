@@ -82,6 +82,17 @@ def fit_glm(
     return fit_glm_of(samples, lambda part: part.values, penalty, start, max_steps)
 
 
+def row_span(features: Tensor) -> Tensor:
+    """Return an orthonormal basis of the span of few long rows F, (n, P) → (P, r), in float64.
+
+    Coefficients that a ridge penalty keeps small lie in it.
+    """
+    F = features.double()
+    squares, U = torch.linalg.eigh(F @ F.T)
+    real = squares > len(F) * torch.finfo(F.dtype).eps * squares[-1]
+    return F.T @ U[:, real] / squares[real].sqrt()
+
+
 def fit_glm_of(
     problem: Problem,
     features: Callable[[Samples], Tensor],

@@ -32,6 +32,7 @@ from scipy.stats import ncx2, norm
 from torch import Tensor
 
 from diagatt.families import get_family
+from diagatt.rowmaps import MOST_WIDE, components_of_few_rows, signed, thinned
 from diagatt.scores import get_score_form
 from diagatt.segments import segment_mean, segment_sum
 from diagatt.solvers.base import Model
@@ -138,8 +139,9 @@ def _few_dimensions(samples: Samples) -> Samples:
     values = ((values - values.mean(dim=0)) / scale)[:, scale > 0]
     most = samples.n_samples // (SAMPLES_PER_DIMENSION * samples.n_outputs)
     most = max(1, min(MOST_DIMENSIONS, most))
-    if values.shape[1] > len(values):
-        values = values @ torch.linalg.svd(values, full_matrices=False).Vh[:most].T
+    if values.shape[1] > min(len(values), MOST_WIDE):
+        some = thinned(values, weights.new_ones(len(values)))[0]
+        values = values.double() @ signed(components_of_few_rows(some, most).directions)
     elif values.shape[1] > most:
         values = values @ torch.linalg.eigh(values.T @ values).eigenvectors[:, -most:]
     none = weights.new_empty(len(weights), 0)

@@ -341,6 +341,12 @@ class Samples:
         return (self.weights * losses).sum() / self.weights.sum()
 
 
+def row_weights(samples: Samples) -> Tensor:
+    """Return what each row counts when rows are summed up: the weights of sample and row, (N,)."""
+    weights = spread(samples.weights, samples.offsets)
+    return weights if samples.log_prior is None else weights * samples.log_prior.exp()
+
+
 def _joined(tensors: Sequence[Tensor | None]) -> Tensor | None:
     """Put tensors one after the other, which all parts have or none."""
     found = [tensor for tensor in tensors if tensor is not None]

@@ -12,6 +12,7 @@ from diagatt.solvers.checkpoint import Checkpoint
 from diagatt.solvers.gradient.train import start_at_pooled
 from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.sandwich import Errors, Objective, sandwich_errors
+from diagatt.solvers.subspace import is_too_wide
 
 
 class Uniform(Solver):
@@ -38,12 +39,14 @@ class Uniform(Solver):
         """Fit the GLM; nothing is random, and nothing takes long enough to be interrupted."""
         R, d, K = model.n_heads, problem.n_features, problem.n_outputs
         side = model.score_form.side(d)
-        shapes = [(R, side, side), (R, d, K), (K,), (problem.n_covariates, K)]
+        rank = 1 if is_too_wide(problem) else side
+        shapes = [(R, side, rank), (R, d, K), (K,), (problem.n_covariates, K)]
         zero = torch.zeros((), device=problem.device, dtype=problem.dtype)
         W, V, b, gamma = (zero.new_zeros(shape) for shape in shapes)
+        key = W.clone() if rank < side else None
         how: dict[str, Any] = {"score_form": model.score_form.name, "coupling": model.coupling}
-        module = DiagonalAttention.with_parameters(W, None, V, b, gamma, **how)
-        start_at_pooled(module, problem, model.ridge, R)
+        module = DiagonalAttention.with_parameters(W, key, V, b, gamma, **how)
+        start_at_pooled(module, problem, model.ridge, R, must=True)
         return Fitted(module, self, [[]])
 
     def errors(self, fitted: Fitted, samples: Samples, model: Model) -> Errors:

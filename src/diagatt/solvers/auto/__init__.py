@@ -13,9 +13,9 @@ import torch
 from diagatt.attention.blend import Blend
 from diagatt.parameters import Rule, count, one_of, optional
 from diagatt.progress import progress_bar
-from diagatt.rowmaps import MOST_DIMENSIONS, MOST_FULL, distinct_maps
+from diagatt.rowmaps import MOST_DIMENSIONS, MOST_FULL, MOST_WIDE, distinct_maps
 from diagatt.solvers.auto.combine import Verdict, judge
-from diagatt.solvers.auto.contest import PER_DIMENSION, Contest, Entry, row_weights
+from diagatt.solvers.auto.contest import PER_DIMENSION, Contest, Entry
 from diagatt.solvers.auto.contestants import (
     SAMPLE_FEATURES,
     Contestant,
@@ -38,7 +38,7 @@ from diagatt.solvers.checkpoint import Checkpoint
 from diagatt.solvers.folds import content_folds
 from diagatt.solvers.glm import OVERFLOW, DivergedError
 from diagatt.solvers.out_of_fold import OutOfFold
-from diagatt.solvers.problem import Problem, Samples
+from diagatt.solvers.problem import Problem, Samples, row_weights
 from diagatt.solvers.uniform import Uniform
 
 __all__ = ["Auto"]
@@ -212,8 +212,11 @@ class Auto(Solver):
         coarse = part.n_rows * width > LARGE_CONTEST
         plain = [rows for rows in maps if rows != "squares"]
         is_wide = coarse and part.n_features > MOST_FULL
-        if is_wide:  # the subspace of squares, or a kernel, costs more than all fits to it
+        if is_wide:
             contest.most_steps = STEPS_OF_WIDE_ROWS
+        if part.n_features > MOST_WIDE:
+            is_wide = True
+        if is_wide:  # the subspace of squares, or a kernel, costs more than all fits to it
             maps = plain
         contest.enter(c for rows in maps for c in uniform_contestants(rows))
         extra = _helpful_features(contest)

@@ -25,14 +25,13 @@ from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.samplefeatures import SampleFeatures
 from diagatt.families import Family
 from diagatt.rowmaps import MOST_NEEDED, ROW_MAPS, RowMap
-from diagatt.segments import spread
 from diagatt.solvers.auto.contestants import LINEAR, Contestant
 from diagatt.solvers.auto.extremes import extreme_rows, looking_at, scored
 from diagatt.solvers.auto.many import ManyFits
 from diagatt.solvers.auto.shared_rows import SharedRows
 from diagatt.solvers.base import Fitted, Model
 from diagatt.solvers.glm import DivergedError
-from diagatt.solvers.problem import Problem, Samples
+from diagatt.solvers.problem import Problem, Samples, row_weights
 
 logger = logging.getLogger(__name__)
 
@@ -307,12 +306,6 @@ class Contest:
         """Return whether one entry's log score is clearly higher than another's."""
         gain, error = self.gap(better, worse)
         return gain > CLEAR_GAIN * error
-
-
-def row_weights(samples: Samples) -> Tensor:
-    """Return what each row counts when rows are summed up: the weights of sample and row, (N,)."""
-    weights = spread(samples.weights, samples.offsets)
-    return weights if samples.log_prior is None else weights * samples.log_prior.exp()
 
 
 def batch_key(contestant: Contestant) -> tuple:

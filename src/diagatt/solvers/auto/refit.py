@@ -13,8 +13,7 @@ from torch import Tensor
 
 from diagatt.attention.blend import Blend, Member
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.attention.pullback import pulled_back, pulled_back_covariance
-from diagatt.rowmaps import AffineMap
+from diagatt.attention.narrow import narrowed
 from diagatt.segments import map_blocks
 from diagatt.solvers.auto.combine import Verdict
 from diagatt.solvers.auto.contest import (
@@ -28,8 +27,9 @@ from diagatt.solvers.auto.contest import (
 from diagatt.solvers.auto.contestants import LINEAR, Contestant
 from diagatt.solvers.auto.shared_rows import score_width
 from diagatt.solvers.base import Fitted, Model, loaded, with_errors
-from diagatt.solvers.problem import Problem, Samples
+from diagatt.solvers.problem import Problem
 from diagatt.solvers.sandwich import Objective, sandwich_errors
+from diagatt.solvers.subspace import told
 
 # Rows times score features up to which a batched fit goes through all samples at every step.
 MOST_ENTRIES = 1_000_000_000
@@ -52,7 +52,7 @@ def refit(contest: Contest, verdict: Verdict, problem: Problem, model: Model, **
         )
     )
     members = [
-        Member(fits[k].module, prepared.rows, prepared.features, weight, vote)
+        narrowed(Member(fits[k].module, prepared.rows, prepared.features, weight, vote))
         for k in wanted
         for prepared in [contest.preparation.of(entries[k].contestant)]
         for weight, vote in [(verdict.weights[k], verdict.votes[k])]
@@ -61,14 +61,14 @@ def refit(contest: Contest, verdict: Verdict, problem: Problem, model: Model, **
     prepared = contest.preparation.of(single.contestant)
     whole = _mapped(prepared, contest, problem)
     described = _with_errors(fits[entries.index(single)], single.contestant, whole, model)
-    told = _told(described, prepared, problem)
+    told_fit = told(described, prepared.rows, problem)
     like = _attention(described.module, prepared) if single.contestant.attends else None
-    for module in (told.module, *(member.attention for member in members)):
+    for module in (told_fit.module, *(member.attention for member in members)):
         module.to(problem.dtype)  # the maps stay in float64
     blend, seen = Blend(members, problem.family), contest.samples
     blend.align_heads(seen.values, seen.offsets, seen.log_prior, like)
     return replace(
-        told,
+        told_fit,
         blend=blend,
         described=single.contestant.label,
         finds_rows=verdict.finds_rows,
@@ -95,7 +95,8 @@ def fold_members(contest: Contest, verdict: Verdict, fold: int) -> list[Member]:
         if weight > 0 or vote > 0:
             prepared = contest.preparation.of(entry.contestant)
             module = deepcopy(entry.fits[fold].module)
-            found.append(Member(module, prepared.rows, prepared.features, weight, vote))
+            member = Member(module, prepared.rows, prepared.features, weight, vote)
+            found.append(narrowed(member))
     return found
 
 
@@ -134,38 +135,6 @@ def _with_errors(fitted: Fitted, contestant: Contestant, problem: Problem, model
     return replace(fitted, value_covariance=found.covariance, errors_note=found.note)
 
 
-def _told(fitted: Fitted, prepared: Prepared, problem: Problem) -> Fitted:
-    """Return the fit in the original features."""
-    affine = prepared.rows.affine()
-    if affine is None:
-        raise ValueError(f"{prepared.rows.name} rows have no coefficients of original features.")
-    covariance, log_likelihood = fitted.value_covariance, fitted.log_likelihood
-    if covariance is not None:
-        counts = (fitted.module.n_heads, problem.n_outputs)
-        covariance = pulled_back_covariance(covariance, affine, *counts)
-    if log_likelihood is not None:
-        log_likelihood = _of_original_rows(log_likelihood, affine, problem)
-    return replace(
-        fitted,
-        module=pulled_back(fitted.module, affine),
-        value_covariance=covariance,
-        log_likelihood=log_likelihood,
-    )
-
-
-def _of_original_rows(log_likelihood: float, affine: AffineMap, problem: Problem) -> float | None:
-    """Return the log-likelihood of rows before an invertible map, else None."""
-    d, mapped = affine.matrix.shape
-    if d != mapped:
-        return None
-
-    def weighted_rows(part: Samples) -> list[Tensor]:
-        return [(part.weights.double() * part.row_mass).sum()]
-
-    (count,) = problem.total(weighted_rows)
-    return log_likelihood + float(count * torch.linalg.slogdet(affine.matrix).logabsdet)
-
-
 def _fits(
     contest: Contest, entries: Sequence[Entry], problem: Problem, model: Model, **how: Any
 ) -> list[Fitted]:
@@ -179,7 +148,9 @@ def _fits(
     for group in groups.values():
         contestants = [entry.contestant for entry in group]
         prepared = contest.preparation.of(contestants[0])
-        whole = _mapped(prepared, contest, problem)
+        whole = problem
+        if not (same and contestants[0].is_batched):
+            whole = _mapped(prepared, contest, problem)
         if contestants[0].is_batched and (same or _goes_at_once(whole)):
             if not same:
                 here = whole.sample(whole.n_samples, np.random.default_rng(0))  # all of them

@@ -37,6 +37,7 @@ from diagatt.solvers.gradient.train import (
 from diagatt.solvers.likelihood import Likelihood
 from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.sandwich import Errors, Objective, sandwich_errors
+from diagatt.solvers.subspace import fit_in_subspace, is_too_wide
 
 __all__ = ["Gradient", "Refined"]
 
@@ -204,7 +205,14 @@ class Gradient(Solver):
         checkpoint: Checkpoint | None = None,
         verbose: bool = False,
     ) -> Fitted:
-        """Train from every start and average the fits."""
+        """Train from every start and average the fits.
+
+        Very wide rows are fitted in a principal subspace (`diagatt.solvers.subspace`), unless W has
+        few columns of factors.
+        """
+        if is_too_wide(problem) and self._squares_features:
+            given: dict[str, Any] = {"checkpoint": checkpoint, "verbose": verbose}
+            return fit_in_subspace(self, problem, model, seed=seed, start=start, **given)
         # One seed per restart; the first does not depend on how many there are.
         seeds = np.random.SeedSequence(seed).generate_state(self.n_restarts)
         several = verbose and len(seeds) > 1  # one bar for all of them
@@ -230,6 +238,11 @@ class Gradient(Solver):
         whole, count = average(modules, problem), len(modules)
         share = prevalence(whole, problem)
         return Fitted(whole, self, history, n_restarts=count, prevalence=share)
+
+    @property
+    def _squares_features(self) -> bool:
+        """Whether W has as many parameters as there are pairs of features."""
+        return self.parameterization == "full" or self.rank is None
 
     def joint(self, problem: Problem, model: Model, seed: int) -> Joint:
         """Return an attention to train with an encoder, at its start."""
@@ -314,6 +327,9 @@ class Refined(Solver):
         verbose: bool = False,
     ) -> Fitted:
         """Fit by the first solver and go on by gradients."""
+        if is_too_wide(problem):
+            given: dict[str, Any] = {"checkpoint": checkpoint, "verbose": verbose}
+            return fit_in_subspace(self, problem, model, seed=seed, start=start, **given)
         shared: dict[str, Any] = {"checkpoint": checkpoint, "verbose": verbose}
         fitted = self._steps()[0].fit(problem, model, seed=seed, start=start, **shared)
         then = self._steps()[1].fit(problem, model, seed=seed, start=fitted, verbose=verbose)

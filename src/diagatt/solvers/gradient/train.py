@@ -20,7 +20,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from diagatt.attention.module import AttentionModule
 from diagatt.progress import progress_bar
 from diagatt.segments import map_blocks, segment_mean
-from diagatt.solvers.glm import NEWTON_COEFFICIENTS, DivergedError, fit_glm_of
+from diagatt.solvers.glm import NEWTON_COEFFICIENTS, DivergedError, fit_glm_of, row_span
 from diagatt.solvers.lbfgs import MEMORY, Minimum, minimize_lbfgs
 from diagatt.solvers.problem import Problem, Samples
 
@@ -159,22 +159,40 @@ def fit_values(module: AttentionModule, problem: Problem, ridge: float) -> None:
     _set_effects(module, beta)
 
 
-def start_at_pooled(module: AttentionModule, problem: Problem, ridge: float, n_heads: int) -> None:
-    """Start the values at the GLM of mean rows, which all heads share."""
-    d, K = problem.n_features, problem.n_outputs
-    if d * K > NEWTON_COEFFICIENTS and not problem.has_one_row_samples_only:
-        return
+def start_at_pooled(
+    module: AttentionModule, problem: Problem, ridge: float, n_heads: int, must: bool = False
+) -> None:
+    """Start the values at the GLM of mean rows, which all heads share.
 
-    def features(part: Samples) -> Tensor:  # (n, d + 1 + q)
-        pooled = map_blocks(segment_mean, part.values, part.offsets, log_prior=part.log_prior)
+    With very many features and fewer samples it is fitted in the span of the mean rows, where it
+    is the same. What takes long is left out unless it `must` be.
+    """
+    d, K = problem.n_features, problem.n_outputs
+    here, basis = problem.in_memory, None
+    if d * K > NEWTON_COEFFICIENTS and not problem.has_one_row_samples_only:
+        if here is not None and here.n_samples * K <= NEWTON_COEFFICIENTS:
+            basis = row_span(_mean_rows(here))  # (d, r)
+        elif not must:
+            return
+
+    def features(part: Samples) -> Tensor:  # (n, d + 1 + q), or r in place of d
+        pooled = _mean_rows(part)
+        pooled = pooled if basis is None else (pooled.double() @ basis).to(pooled.dtype)
         return torch.cat([pooled, pooled.new_ones(len(pooled), 1), part.covariates], dim=1)
 
-    penalty = torch.zeros(d + 1 + problem.n_covariates, dtype=torch.float64, device=problem.device)
-    penalty[:d] = float(ridge) / problem.total_weight
-    beta = fit_glm_of(problem, features, penalty)
+    count = d if basis is None else basis.shape[1]
+    penalty = torch.zeros(count + 1 + problem.n_covariates, dtype=torch.float64)
+    penalty[:count] = float(ridge) / problem.total_weight
+    beta = fit_glm_of(problem, features, penalty.to(problem.device))
+    if basis is not None:
+        beta = torch.cat([basis @ beta[:count], beta[count:]])
     values = (beta[:d] / n_heads).repeat(n_heads, 1)
     further = sum(p.numel() for p in module.effects()) // K - len(values) - len(beta[d:])
     _set_effects(module, torch.cat([values, beta.new_zeros(max(further, 0), K), beta[d:]]))
+
+
+def _mean_rows(part: Samples) -> Tensor:  # (n, d)
+    return map_blocks(segment_mean, part.values, part.offsets, log_prior=part.log_prior)
 
 
 @torch.no_grad()

@@ -38,6 +38,7 @@ from diagatt.solvers.likelihood.prevalence import NONE_TOLERANCE, inside, unless
 from diagatt.solvers.likelihood.starts import best_start
 from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.sandwich import Errors
+from diagatt.solvers.subspace import fit_in_subspace, is_too_wide
 
 __all__ = ["Likelihood"]
 
@@ -147,6 +148,8 @@ class Likelihood(Solver):
 
     def integrates(self, problem: Problem, model: Model) -> bool:
         """Return True for one head and one predictor, where rows do not depend on a context."""
+        if is_too_wide(problem):
+            return False
         alone = model.n_heads == 1 and problem.n_outputs == 1
         return alone and not model.score_form.has_context and not problem.has_one_row_samples_only
 
@@ -162,8 +165,12 @@ class Likelihood(Solver):
     ) -> Fitted:
         """Build and rank starts on a part of the samples, then refine the best on all.
 
-        With `start`, or a checkpoint that was written before, nothing is built anew.
+        With `start`, or a checkpoint that was written before, nothing is built anew. Very wide rows
+        are fitted in a principal subspace (`diagatt.solvers.subspace`).
         """
+        if is_too_wide(problem):
+            given: dict[str, Any] = {"checkpoint": checkpoint, "verbose": verbose}
+            return fit_in_subspace(self, problem, model, seed=seed, start=start, **given)
         here = problem.in_memory
         if here is not None and here.missing is not None and not self.integrates(problem, model):
             problem = replace(here, missing=None)

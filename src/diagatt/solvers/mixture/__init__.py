@@ -35,6 +35,7 @@ from diagatt.solvers.mixture.prevalence import MOST_SAMPLES, free_prevalence
 from diagatt.solvers.mixture.starts import best_start
 from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.sandwich import Errors, Objective, sandwich_errors
+from diagatt.solvers.subspace import fit_in_subspace, is_too_wide
 
 __all__ = ["Mixture"]
 
@@ -159,6 +160,9 @@ class Mixture(Solver):
 
         With `start`, no other start is tried.
         """
+        if is_too_wide(problem) and self._squares_features:
+            given: dict[str, Any] = {"checkpoint": checkpoint, "verbose": verbose}
+            return fit_in_subspace(self, problem, model, seed=seed, start=start, **given)
         how = replace(self.training(model), verbose=verbose)
         null, report = null_dispersion(problem), list[dict[str, Any]]()
         history: list[dict[str, float]] = []
@@ -200,6 +204,11 @@ class Mixture(Solver):
             some = problem.sample(MOST_SAMPLES, np.random.default_rng(seed))
             share = free_prevalence(module, some, how)
         return self._fitted(module, lines, report, share)
+
+    @property
+    def _squares_features(self) -> bool:
+        """Whether W has as many parameters as there are pairs of features."""
+        return self.parameterization == "full" or self.rank is None
 
     def joint(self, problem: Problem, model: Model, seed: int) -> Joint:
         """Return an attention with its dispersion to train with an encoder, at its start."""

@@ -1,0 +1,107 @@
+r"""Rows that are too wide for d² parameters are fitted in a principal subspace.
+
+A full W, or a covariance of rows, has d² entries: at d = 5000 it fills 200 MB, and a solver keeps
+dozens of them. Rows of unit variance are then projected as the default does it
+(`diagatt.rowmaps`), the solver fits what is left, and the fit is told in the original features:
+with x' = (x − s)A, W = A W' Aᵀ keeps its two factors. Penalties weigh on the coefficients of x'.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from diagatt.attention.pullback import pulled_back, pulled_back_covariance, pushed_forward
+from diagatt.rowmaps import MOST_WIDE, AffineMap, Full, RowMap, Scaled
+from diagatt.solvers.base import Fitted, Model, Solver, with_errors
+from diagatt.solvers.problem import Problem, Samples, row_weights
+
+__all__ = ["fit_in_subspace", "is_too_wide", "told"]
+
+# Rows of a store that the subspace is fitted to, about.
+ROWS_OF_STORE = 20_000
+
+
+def is_too_wide(problem: Problem) -> bool:
+    """Return whether rows have too many features for parameters per pair of them."""
+    return problem.n_features > MOST_WIDE
+
+
+def fit_in_subspace(
+    solver: Solver,
+    problem: Problem,
+    model: Model,
+    *,
+    seed: int,
+    start: Fitted | None = None,
+    **how: Any,
+) -> Fitted:
+    """Let a solver fit projected rows, and tell its fit in the original features."""
+    rows = _subspace(solver, problem, model, seed)
+    affine = _affine(rows)
+    if start is not None:  # what a solver keeps beside its module is about other rows
+        start = replace(start, module=pushed_forward(start.module, affine), state=None)
+
+    def projected(part: Samples) -> Samples:
+        return replace(part, values=rows(part.values), missing=None)
+
+    few = problem.changed(projected)
+    fitted = with_errors(solver.fit(few, model, seed=seed, start=start, **how), few, model)
+    found = told(fitted, rows, problem)
+    found.module.to(problem.dtype)
+    return replace(found, state=None, row_gaussians=None)
+
+
+def _subspace(solver: Solver, problem: Problem, model: Model, seed: int) -> RowMap:
+    """Fit the row map that projects.
+
+    Rows are not shifted where scores have no constant, nor where a none-row competes with scores
+    that depend on the mean row: a shift would change them by what is the same for all other rows.
+    """
+    form = model.score_form
+    shifts = form.has_constant and not (form.has_context and solver.says_none)
+    most = problem.n_samples
+    if problem.in_memory is None:
+        most = max(1, ROWS_OF_STORE * problem.n_samples // problem.n_rows)
+    part = problem.sample(most, np.random.default_rng(seed))
+    return (Full if shifts else Scaled).fitted_to(part.values, row_weights(part))
+
+
+def _affine(rows: RowMap) -> AffineMap:
+    affine = rows.affine()
+    if affine is None:
+        raise ValueError(f"{rows.name} rows have no coefficients of original features.")
+    return affine
+
+
+def told(fitted: Fitted, rows: RowMap, problem: Problem) -> Fitted:
+    """Return a fit to mapped rows in the features of the problem, which come before the map."""
+    affine = _affine(rows)
+    covariance, log_likelihood = fitted.value_covariance, fitted.log_likelihood
+    if covariance is not None:
+        counts = (fitted.module.n_heads, problem.n_outputs)
+        covariance = pulled_back_covariance(covariance, affine, *counts)
+    if log_likelihood is not None:
+        log_likelihood = _of_original_rows(log_likelihood, affine, problem)
+    return replace(
+        fitted,
+        module=pulled_back(fitted.module, affine),
+        value_covariance=covariance,
+        log_likelihood=log_likelihood,
+    )
+
+
+def _of_original_rows(log_likelihood: float, affine: AffineMap, problem: Problem) -> float | None:
+    """Return the log-likelihood of rows before an invertible map, else None."""
+    d, mapped = affine.matrix.shape
+    if d != mapped:
+        return None
+
+    def weighted_rows(part: Samples) -> list[torch.Tensor]:
+        return [(part.weights.double() * part.row_mass).sum()]
+
+    (count,) = problem.total(weighted_rows)
+    return log_likelihood + float(count * torch.linalg.slogdet(affine.matrix).logabsdet)
