@@ -69,7 +69,7 @@ def test_tables_that_are_none(table, message):
 
 @pytest.mark.parametrize("sample", [None, ["who"], 3, ("x", "who")])
 def test_samples_are_named_by_one_column(sample):
-    with pytest.raises(ValueError, match="column .* is not in the table; it has"):
+    with pytest.raises(ValueError, match=r"column .* is not in the table; it has"):
         RaggedRows.from_frame(long_table(), sample)
 
 
@@ -84,7 +84,7 @@ def test_lists_of_words_and_others_are_not_made_words(given):
         short(DiagAttClassifier).fit(X, mixed)
     with pytest.raises(ValueError, match=r"groups\[1\] is missing|groups mixes labels"):
         short().fit(X, Y, groups=mixed)
-    with pytest.raises(ValueError, match="line 1 of column 'who' names no|'who' mixes labels"):
+    with pytest.raises(ValueError, match=r"line 1 of column 'who' names no|'who' mixes labels"):
         RaggedRows.from_frame({"who": given, "a": [1.0, 2.0]}, "who")
 
 

@@ -1,4 +1,4 @@
-"""No parameter of what reads texts is idle: it changes the result, what is kept or shown, or raises.
+"""No parameter of what reads texts is idle: it changes a result, a file, what is shown, or raises.
 
 The parameters are those of `__init__`; one without a case below fails.
 """
@@ -126,7 +126,7 @@ def test_every_parameter_of_an_estimator_of_texts_has_values_that_are_refused(ki
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_preset_of_the_default_is_refused_beside_another_estimator(kind, tiny_bert):
-    with pytest.raises(ValueError, match="preset 'keyword' .* an estimator is given"):
+    with pytest.raises(ValueError, match=r"preset 'keyword' .* an estimator is given"):
         fitted(kind, tiny_bert, preset="keyword")
 
 
