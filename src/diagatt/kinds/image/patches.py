@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set, ValuesView
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -282,7 +282,7 @@ def _collection(images: Any) -> Any:
                 f"images have shape {images.shape}: pass (n, height, width) or (n, height, width, "
                 "channels); a single image as a list, [image]."
             )
-    elif isinstance(images, str | bytes) or not hasattr(images, "__len__"):
+    elif isinstance(images, str | bytes | Set | ValuesView) or not hasattr(images, "__len__"):
         raise TypeError(
             f"images must be an array or a sequence of images, got {type(images).__name__}; a "
             "single image as a list, [image]."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set, ValuesView
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -233,7 +233,9 @@ def check_texts(texts: Any) -> list[str]:
         raise TypeError(f"X is a {type(texts).__name__}: pass the column of texts, X[column].")
     if not hasattr(texts, "__iter__"):
         raise TypeError(f"X must be a list of texts, got {type(texts).__name__}.")
-    texts = list(texts)
+    if isinstance(texts, Iterator | Set | ValuesView):  # read once, or in any order
+        raise TypeError(f"X is a {type(texts).__name__}: pass a list of texts.")
+    texts = texts.to_pylist() if hasattr(texts, "to_pylist") else list(texts)  # of Arrow
     if not texts:
         raise ValueError("the list of texts is empty: pass at least one text.")
     for i, text in enumerate(texts):
