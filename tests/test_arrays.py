@@ -158,12 +158,15 @@ def test_dates_and_durations_are_no_numbers(values):
         ("balanced", "Z is not numeric"),
         (np.zeros(2, dtype=[("a", float)]), "Z is not numeric"),
         (scipy.sparse.eye(2).tocsr(), r"Z is sparse: pass Z.toarray\(\)"),
-        ([[1, 2], [3]], "Z is not an array of numbers: .*inhomogeneous"),
-        ({"a": 1}, "Z holds {'a': 1}, not a number"),
+        ([[1, 2], [3]], "Z is not an array of numbers: entry 1 has 1 entries, entry 0 has 2 ent"),
+        ({"a": 1}, "Z is a dict: pass a list, an array or a frame"),
         (np.ma.masked, "Z is masked"),
         (iter([1, 2]), "Z is a list_iterator: pass a list"),
-        (pl.LazyFrame({"a": [1]}), "Z holds .*, not a number"),
-        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "Z has two columns of one name"),
+        (pl.LazyFrame({"a": [1]}), r"Z is a LazyFrame: pass Z.collect\(\)"),
+        (
+            pd.DataFrame([[1, 2]], columns=["a", "a"]),
+            "Z has two columns 'a': give each its own name",
+        ),
     ],
 )
 def test_what_is_no_array_of_numbers(values, message):

@@ -311,6 +311,25 @@ def test_responses_that_vanish_in_single_precision():
         DiagAttSurvival(solver="likelihood").fit(X, seen)
 
 
+@pytest.mark.parametrize("solver", ["likelihood", "gradient", "mixture"])
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError(
+            "DefaultCPUAllocator: can't allocate memory: you tried to allocate 8000 bytes"
+        ),
+        MemoryError("Unable to allocate 74.5 GiB for an array with shape (100000, 100000)"),
+    ],
+)
+def test_features_whose_square_is_larger_than_memory(solver, error, monkeypatch):
+    def full(*_, **__):
+        raise error
+
+    monkeypatch.setattr(DiagAttRegressor, "_keep", full)
+    with pytest.raises(ValueError, match="to 3 features needs more memory than there is: choose"):
+        DiagAttRegressor(solver=solver).fit(*samples())
+
+
 def test_what_can_be_read_once_only_is_no_list_of_samples():
     X = np.random.default_rng(0).normal(size=(12, 3, 2))
     with pytest.raises(ValueError, match="X is a generator: pass a list"):

@@ -300,7 +300,7 @@ def test_offsets_whose_exponentials_overflow(given):
 
 def test_an_entry_that_is_a_table_is_shown_in_one_short_line():
     with pytest.raises(ValueError, match="not a number") as error:
-        short().fit({0: pd.DataFrame(X[0]), 1: pd.DataFrame(X[1])}, Y[:2])
+        short().fit([{0: pd.DataFrame(X[0])}, {1: pd.DataFrame(X[1])}], Y[:2])
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 250
 

@@ -51,7 +51,7 @@ def boxed(items):
         (pa.array([[[1.0]]]), False),
         (RaggedRows.from_rows(np.eye(2)), False),
         ([[1, 2], [3, 4]], True),
-        ([[[1, 2], [3]]], True),
+        ([[[1, 2], [3]]], False),
         (np.eye(2), True),
         (np.eye(2).astype(object), True),
         (pd.DataFrame(np.eye(2)), True),
@@ -131,8 +131,8 @@ def test_padding_may_be_masked():
         ([[1.0, 10**400]], "sample 0, row 0 holds 1000.*, not a number: int too large"),
         ([[[1.0, {}]]], "X is not an array|sample 0, row 0 holds {}, not a number"),
         (scipy.sparse.eye(2), "X is sparse"),
-        ({"a": 1}, "X holds {'a': 1}, not a number"),
-        ("words", "X is not numeric"),
+        ({"a": 1}, "X is a dict: pass a list, an array or a frame"),
+        ("words", "X is 'words', no samples: read the file"),
         (pa.array([[[1.0]], None]), "sample 1 is a null sample: drop it"),
         (pa.array([[[1.0]], [[2.0], None]]), "sample 1, row 1 is a null row: drop it"),
         (pa.array([[[1.0]], [[2.0], [1.0, 2.0]]]), "sample 1, row 1 is the first"),
@@ -211,7 +211,7 @@ BAD_COLUMNS = {
     "frame of dates": (pd.Series(pd.to_datetime(["2020"] * 3)), "y holds dates or durations"),
     "complex": (np.ones(3) * 1j, "Complex data not supported: y is complex"),
     "masked": (np.ma.masked_array([1.0, 2, 3], mask=[0, 1, 0]), r"y\[1\] is masked"),
-    "mapping": ({"a": 1}, "y should be a 1d array"),
+    "mapping": ({"a": 1}, "y is a dict: pass a list, an array or a frame"),
     "word": ("word", "y should be a 1d array"),
 }
 BAD_NUMBERS = {
@@ -358,7 +358,7 @@ def test_no_covariates():
         (pd.DataFrame({"d": pd.to_datetime(["2020"] * 3)}), "covariates holds dates"),
         (np.ma.masked_equal(Z, 3), r"covariates\[1, 1\] is masked"),
         (scipy.sparse.csr_matrix(Z), r"covariates is sparse: pass covariates.toarray\(\)"),
-        ({"age": [1, 2, 3]}, "covariates holds .*, not a number"),
+        ({"age": [1, 2, 3]}, "covariates is a dict: pass a list, an array or a frame"),
     ],
 )
 def test_bad_covariates(given_, message):

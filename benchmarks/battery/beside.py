@@ -42,6 +42,9 @@ NO_GROUPS: dict[str, Any] = {
     "a word": "who",
     "two columns": np.zeros((N, 2)),
     "complex": np.arange(N) * 1j,
+    "words and NaN": ["a", np.nan] * (N // 2),
+    "words and numbers": [1, "1"] * (N // 2),
+    "a dictionary": {"a": 1},
 }
 NO_ROW_LABELS: dict[str, Any] = {
     "masked": np.ma.masked_array(np.zeros(N, int), mask=HIDDEN),

@@ -108,6 +108,9 @@ NO_CLASSES: dict[str, Any] = {
     "numbers of arrow": pa.array(NUMBERS),
     "one class": np.zeros(N, int),
     "one label": ["yes"] * N,
+    "words and NaN": ["yes", np.nan] * (N // 2),
+    "words and numbers": ["yes", 1] * (N // 2),
+    "intervals": pd.cut(pd.Series(NUMBERS), 2),
 }
 # The same responses in other containers: the fit must be the same.
 SAME: dict[str, Callable[[np.ndarray], Any]] = {

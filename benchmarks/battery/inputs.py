@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from benchmarks.battery.judge import Case, equal
 
@@ -57,6 +58,9 @@ NO_TEXTS: dict[str, Any] = {
     "no texts": [],
     "an array of numbers": np.zeros((N, 2)),
     "an object": object(),
+    "a set": set(TEXTS),
+    "values of a dictionary": dict(enumerate(TEXTS)).values(),
+    "a column with a null": pa.array(_texts(None)),
 }
 NO_IMAGES: dict[str, Any] = {
     "NaN": _images(_with(np.nan)),
@@ -82,6 +86,8 @@ NO_IMAGES: dict[str, Any] = {
     "an object": object(),
     "a dictionary": {"a": 1},
     "no such file": ["nowhere.png"] * N,
+    "a set": {"nowhere.png"},
+    "values of a dictionary": dict(enumerate(IMAGES)).values(),
 }
 SAME_IMAGES: dict[str, Any] = {
     "list": list(IMAGES),
@@ -101,6 +107,7 @@ SAME_TEXTS: dict[str, Any] = {
     "array": np.array(TEXTS),
     "objects": np.array(TEXTS, dtype=object),
     "series": pd.Series(TEXTS, index=range(5, 5 + N)),
+    "column of Arrow": pa.array(TEXTS),
 }
 
 

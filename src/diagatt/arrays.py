@@ -7,7 +7,7 @@ entries become NaN. Errors name the entry, in the words of the caller.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterator, Set, ValuesView
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set, ValuesView
 from typing import Any
 
 import narwhals as nw
@@ -103,11 +103,10 @@ def plain_array(values: Any, what: str, place: Place, dates: bool = False) -> np
         raise InputError(f"{what} is sparse: pass {what}.toarray().")
     if isinstance(values, Iterator | Set | ValuesView):
         raise InputError(f"{what} is a {type(values).__name__}: pass a list.")
+    if isinstance(values, Mapping):
+        raise InputError(f"{what} is a {type(values).__name__}: pass a list, an array or a frame.")
     if not isinstance(values, np.ndarray | list | tuple):
-        try:
-            frame = nw.from_native(values, pass_through=True, eager_only=True, allow_series=True)
-        except nw.exceptions.DuplicateError as error:
-            raise InputError(f"{what} has two columns of one name: {error}.") from error
+        frame = as_frame(values, what)
         if isinstance(frame, nw.DataFrame | nw.Series):
             return _from_frame(frame, what, dates)
     if isinstance(values, list | tuple) and any(isinstance(v, np.ma.MaskedArray) for v in values):
@@ -115,13 +114,43 @@ def plain_array(values: Any, what: str, place: Place, dates: bool = False) -> np
     try:
         array = np.asanyarray(values)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{what} is not an array of numbers: {error}.") from error
+        raise InputError(f"{what} is not an array of numbers: {_uneven(values, error)}.") from error
+    words = isinstance(values, list | tuple) and array.ndim == 1 and array.dtype.kind in "US"
+    if words and len({str if isinstance(v, str) else type(v) for v in values}) > 1:
+        array = np.array(values, dtype=object)  # NumPy has written numbers and NaN as words
     if isinstance(array, np.ma.MaskedArray):
         hidden = np.argwhere(np.ma.getmaskarray(array))
         if len(hidden):
             at = tuple(hidden[0])
             raise InputError(f"{place(at) if at else what} is masked: drop it or fill it in.")
     return np.asarray(array)
+
+
+def as_frame(values: Any, what: str) -> Any:
+    """Return a frame or series of any library in the words of narwhals; others as they are."""
+    if callable(getattr(values, "collect", None)):  # polars has not computed it yet
+        raise InputError(f"{what} is a {type(values).__name__}: pass {what}.collect().")
+    try:
+        return nw.from_native(values, pass_through=True, eager_only=True, allow_series=True)
+    except nw.exceptions.DuplicateError:
+        name = twin(list(values.columns))
+        raise InputError(f"{what} has two columns {name!r}: give each its own name.") from None
+
+
+def twin(names: Sequence[Any]) -> Any:
+    """Return the first name that occurs twice."""
+    return next(name for name in names if names.count(name) > 1)
+
+
+def _uneven(values: Any, error: Exception) -> str:
+    """Say which entries of a list differ in length, or else what NumPy says."""
+    if isinstance(values, list | tuple) and values:
+        lengths = [len(v) if hasattr(v, "__len__") else None for v in values]
+        for i, length in enumerate(lengths):
+            if length != lengths[0]:
+                said = ["no length" if n is None else f"{n} entries" for n in (length, lengths[0])]
+                return f"entry {i} has {said[0]}, entry 0 has {said[1]}"
+    return str(error)
 
 
 def _from_frame(frame: Any, what: str, dates: bool) -> np.ndarray:

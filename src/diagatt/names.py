@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from diagatt.arrays import InputError
+from diagatt.arrays import InputError, twin
 
 Names = tuple[str, ...]
 
@@ -44,7 +44,7 @@ def names_of(values: Any, what: str) -> Names | None:
     words = [isinstance(name, str) for name in found]
     if not any(words):
         if len(set(found)) < len(found):
-            raise InputError(f"{what} has two columns {_twin(found)!r}: give each its own name.")
+            raise InputError(f"{what} has two columns {twin(found)!r}: give each its own name.")
         return None if found == list(range(len(found))) else tuple(str(name) for name in found)
     if not all(words):
         raise InputError(
@@ -63,7 +63,7 @@ def checked(names: Sequence[Any], what: str, count: int | None = None) -> Names:
         if not isinstance(name, str):
             raise InputError(f"the names of {what} must be strings, got {name!r}.")
     if len(set(found)) < len(found):
-        raise InputError(f"{what} has two columns {_twin(found)!r}: give each its own name.")
+        raise InputError(f"{what} has two columns {twin(found)!r}: give each its own name.")
     if count is not None and len(found) != count:
         raise InputError(f"{len(found)} names were given for the {count} columns of {what}.")
     return tuple(found)
@@ -138,7 +138,3 @@ def listed(names: Sequence[str]) -> str:
 
 def _warn(message: str) -> None:
     warnings.warn(message, UserWarning, stacklevel=2)
-
-
-def _twin(names: Sequence[Any]) -> Any:
-    return next(name for name in names if names.count(name) > 1)

@@ -22,6 +22,30 @@ def write(path, **columns):
     arrow_csv.write_csv(pa.table(columns), path)
 
 
+def test_a_column_without_a_name_is_no_feature(folder, tmp_path):
+    """Where pandas has written the numbers of the lines."""
+    _, columns = folder
+    counted = {"": np.arange(len(columns["a"])), **columns}
+    write(tmp_path / "counted.csv", **counted)
+    given = ("--sample", "patient", "--target", "y", "--drop", "cell,notes")
+    done = run("fit", tmp_path / "counted.csv", *given, "-o", tmp_path / "m")
+    assert "column 1 of" in str(done.exception)
+    assert "has no name: if it counts the lines, write the table without it" in str(done.exception)
+    named = ("--features", "a,b,c", "--solver", "likelihood")  # the others are then not used
+    done = run("fit", tmp_path / "counted.csv", *given, *named, "-o", tmp_path / "m")
+    assert done.exit_code == 0, done.exception
+
+
+def test_a_line_without_a_sample_is_named_as_in_the_file(folder, tmp_path):
+    path, columns = folder
+    patient = columns["patient"].astype(object)
+    patient[7] = None
+    write(tmp_path / "some.csv", **{**columns, "patient": pa.array(patient)})
+    for command in (["predict", path / "m"], ["evaluate", path / "m"]):
+        done = run(*command, tmp_path / "some.csv", "-o", tmp_path / "p.csv")
+        assert "some.csv, line 9: 'patient' is empty: drop the line" in str(done.exception)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A long table of patients with cells, and a model fitted to it."""

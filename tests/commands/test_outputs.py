@@ -78,6 +78,15 @@ def content(folder):
 # ---------------------------------------------------------------------- inputs
 
 
+@every_command
+def test_a_dash_is_no_name_of_an_output(command, work, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said = refused(*COMMANDS[command](work / "m", work / "d.npz", "-"))
+    kind = "folder" if command == "store" else "file"
+    assert f"{OUTPUT[command]} - is no name of a {kind}: give one." in said
+    assert not os.path.lexists(tmp_path / "-")
+
+
 def spelled(path, spelling):
     """Return another name of a file."""
     if spelling == "plain":

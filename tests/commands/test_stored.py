@@ -52,6 +52,12 @@ def test_times_between_two_bounds_are_refused_and_described(tmp_path):
 # ---------------------------------------------------------------------- predictions
 
 
+def test_a_model_of_a_store_knows_no_columns_of_a_table(folder, tmp_path):
+    (tmp_path / "t.csv").write_text("who,a,b,c,d\nann,1,2,3,4\n")
+    done = run("predict", folder / "m", tmp_path / "t.csv", "-o", tmp_path / "p.csv")
+    assert "the model was not fitted to a table, and knows no column" in str(done.exception)
+
+
 def test_parts_hold_what_the_model_says(folder, tmp_path):
     assert "300 samples" in predict(folder, tmp_path / "out")
     store, model = RowStore(folder / "store"), DiagAttRegressor.load(folder / "m")

@@ -151,6 +151,22 @@ def test_principal_components_are_those_of_the_dense_rows():
     np.testing.assert_allclose(found.fit(dense).transform(dense), found.transform(dense))
 
 
+@pytest.mark.parametrize(("name", "value"), [("n_components", 3), ("random_state", 1)])
+def test_every_parameter_of_principal_components_acts(name, value):
+    assert Principal._get_param_names() == ["n_components", "random_state"]
+    X = np.random.default_rng(0).normal(size=(50, 40))
+    before, after = Principal(4).fit(X), Principal(4).set_params(**{name: value}).fit(X)
+    np.testing.assert_array_equal(Principal(4).fit(X).components_, before.components_)
+    assert not np.array_equal(before.components_, after.components_)
+
+
+@pytest.mark.parametrize("value", [object(), -1, 1.5, None, "3", True])
+@pytest.mark.parametrize("name", ["n_components", "random_state"])
+def test_principal_components_refuse_what_is_no_count(name, value):
+    with pytest.raises(ValueError, match=rf"{name} must be a whole number of at least"):
+        Principal(**{name: value}).fit(np.eye(3))
+
+
 def test_sparse_and_dense_rows_give_the_same_model(tmp_path):
     parts, y = sparse()
     X = RaggedRows.from_samples(parts)

@@ -48,6 +48,18 @@ def test_nothing_missing_changes_nothing(data, solver):
     assert "missing entries" not in ours.summary().facts
 
 
+def test_samples_of_which_nothing_is_known_are_refused(data):
+    """Their prediction would be the same number for all of them."""
+    values = np.array(data.X.values)
+    values[5:10], values[17] = np.nan, np.nan  # all five rows of sample 1, and one row of sample 3
+    X = data.X.with_values(values)
+    model = fitted(data.X, data.y)
+    for ask in (model.predict, model.locate, model.attention, lambda X: fitted(X, data.y)):
+        with pytest.raises(ValueError, match="sample 1 has no observed entry: drop it"):
+            ask(X)
+    assert np.isfinite(model.predict(X[2:])).all()  # a row without entries leaves the others
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_fit_predict_and_a_file(data, solver, tmp_path):
     X = with_holes(data.X)

@@ -1,5 +1,6 @@
 """Checkpoints: a resumed run is the undisturbed one, and that of another run is refused."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import torch
 from sklearn import clone
 
+from diagatt import DiagAttRegressor
 from diagatt.families import get_family
 from diagatt.modelfile import ModelFileError
 from diagatt.scores import get_score_form
@@ -208,3 +210,24 @@ def test_a_path_stands_for_a_checkpoint(tmp_path):
     assert Checkpoint.of(Checkpoint(tmp_path, 5)).every == 5
     assert Checkpoint(tmp_path / "run.bin", 5).of_restart(0) == Checkpoint(tmp_path / "run.bin", 5)
     assert Checkpoint("run.bin").of_restart(2).path.name == "run-2.bin"
+
+
+@pytest.mark.parametrize("solver", [Gradient(optimizer="lbfgs", max_epochs=3), "uniform"])
+def test_a_checkpoint_that_no_fit_keeps_is_told_of(solver, tmp_path):
+    """One of an earlier fit that lies there is not taken for one of this fit."""
+    X, y = ragged()
+    path = tmp_path / "state"
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="state was not used: fits by L-BFGS, fits without"):
+            DiagAttRegressor(solver=solver, checkpoint=path).fit(X, y)
+        path.write_bytes(b"of an earlier fit")
+
+
+@pytest.mark.parametrize("solver", [adam(max_epochs=1), Likelihood()])
+def test_a_checkpoint_that_is_kept_is_not_told_of(solver, tmp_path):
+    X, y = ragged()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "checkpoint")
+        for _ in range(2):  # the second fit continues
+            given = {"solver": solver, "random_state": 0}
+            DiagAttRegressor(**given, checkpoint=tmp_path / "state").fit(X, y)

@@ -6,12 +6,9 @@ becomes contiguous arrays of floats here, or is refused by an error that names t
 
 from diagatt.coerce.alignment import refuse_other_order
 from diagatt.coerce.beside import (
-    class_weights,
-    classes,
     covariates,
     groups,
     known_rows,
-    labels,
     n_outcomes,
     offset,
     response,
@@ -20,6 +17,7 @@ from diagatt.coerce.beside import (
     weights,
     whole_labels,
 )
+from diagatt.coerce.class_labels import class_weights, classes, labels
 from diagatt.coerce.rows import (
     Packed,
     is_flat,

@@ -1,4 +1,4 @@
-"""What may be passed with X: responses, classes, weights, groups, offsets and covariates."""
+"""What may be passed with X: responses, weights, groups, offsets and covariates."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from diagatt.arrays import (
     InputError,
     Place,
     float_array,
-    is_sparse,
     plain_array,
     refuse_dates,
     refuse_kind,
@@ -41,18 +38,8 @@ def response(y: Any, n_samples: int) -> np.ndarray:
     Traceback (most recent call last):
     diagatt.arrays.InputError: y[1] is NaN: drop the sample or impute the entry.
     """
-    column = float_array(_column(y, n_samples), "y", _entry("y"))
-    return _finite(column.astype(np.float64, copy=False), "y")
-
-
-def classes(y: Any, n_samples: int) -> np.ndarray:
-    """Return class labels as they are, (n,)."""
-    labels = _column(y, n_samples)
-    if labels.dtype.kind == "f":
-        _finite(labels, "y")
-    refuse_missing(labels, "y", lambda i: f"y[{i}] is missing: drop the sample.")
-    check_classification_targets(labels)
-    return labels
+    found = float_array(column(y, n_samples), "y", entry("y"))
+    return finite(found.astype(np.float64, copy=False), "y")
 
 
 def n_outcomes(y: Any) -> int:
@@ -70,28 +57,6 @@ def n_outcomes(y: Any) -> int:
     if count == 0:
         raise InputError("y has no column: pass one response per sample.")
     return count
-
-
-def labels(y: Any, n_samples: int, count: int) -> np.ndarray:
-    """Return several labels of each sample, 0 or 1, (n, count) float64.
-
-    Examples
-    --------
-    >>> labels([[1, 0], [2, 0]], 2, 2)
-    Traceback (most recent call last):
-    diagatt.arrays.InputError: y[1, 0] = 2, but several labels are 0 or 1 each: ...
-    """
-    given = y.toarray() if is_sparse(y) else y
-    table = responses(given, n_samples, count, "0 or 1 for every label")
-    wrong = np.argwhere((table != 0) & (table != 1))
-    if len(wrong):
-        at = tuple(wrong[0])
-        raise InputError(
-            f"{_entry('y')(at)} = {table[at]:g}, but several labels are 0 or 1 each: for outcomes "
-            "of more classes, fit every column by itself, for example with scikit-learn's "
-            "MultiOutputClassifier."
-        )
-    return table
 
 
 def known_rows(row_labels: Any, offsets: np.ndarray) -> np.ndarray:
@@ -135,7 +100,7 @@ def whole_labels(given: Any) -> np.ndarray:
     Traceback (most recent call last):
     diagatt.arrays.InputError: row_labels must be whole numbers, ..., got an array of float64.
     """
-    labels = plain_array(given, "row_labels", _entry("row_labels"))
+    labels = plain_array(given, "row_labels", entry("row_labels"))
     if labels.dtype.kind not in "iu":
         raise InputError(
             "row_labels must be whole numbers, the places of rows in their samples, got an array "
@@ -146,7 +111,7 @@ def whole_labels(given: Any) -> np.ndarray:
 
 def groups(given: Any, n_samples: int) -> np.ndarray:
     """Return codes of groups, (n,): one per different number or word."""
-    codes = plain_array(given, "groups", _entry("groups"))
+    codes = plain_array(given, "groups", entry("groups"))
     if codes.ndim != 1 or codes.dtype.kind not in "iufbUSO":
         raise InputError(
             f"groups must be one number or word per sample, got {codes.dtype} of {codes.ndim} "
@@ -155,8 +120,6 @@ def groups(given: Any, n_samples: int) -> np.ndarray:
     if len(codes) != n_samples:
         raise InputError(f"groups has {len(codes)} entries, but there are {n_samples} samples.")
     refuse_missing(codes, "groups", lambda i: f"groups[{i}] is missing: give every sample a group.")
-    if codes.dtype.kind == "O":
-        codes = codes.astype(str)
     return np.unique(codes, return_inverse=True)[1].reshape(-1)
 
 
@@ -170,12 +133,12 @@ def weights(sample_weight: Any, n_samples: int) -> np.ndarray:
         raise InputError(
             f"sample_weight must be a number or one number per sample, got {sample_weight!r}."
         )
-    given = float_array(sample_weight, "sample_weight", _entry("sample_weight"))
+    given = float_array(sample_weight, "sample_weight", entry("sample_weight"))
     if given.ndim != 1:
         raise InputError(f"Sample weights must be 1D array or scalar, got {given.ndim}-D.")
     if len(given) != n_samples:
         raise InputError(f"sample_weight has {len(given)} entries, X has {n_samples} samples.")
-    given = _finite(given.astype(np.float64, copy=False), "sample_weight")
+    given = finite(given.astype(np.float64, copy=False), "sample_weight")
     if np.any(given < 0):
         i = int(np.argmax(given < 0))
         raise InputError(f"sample_weight[{i}] = {given[i]:g} is negative: weights are ≥ 0.")
@@ -191,48 +154,6 @@ def weights(sample_weight: Any, n_samples: int) -> np.ndarray:
             f"and {high:g}; multiply all of them by one number."
         )
     return given
-
-
-def class_weights(class_weight: Any, y: Any, sample_weight: Any, n_samples: int) -> Any:
-    """Return sample weights times the weights of the samples' classes, as in scikit-learn.
-
-    Parameters
-    ----------
-    class_weight : "balanced", mapping from classes to weights, or None
-        "balanced" weighs classes by n / (classes · samples of the class); a class that a mapping
-        lacks has weight 1.
-    y : array of shape (n,), or (n, q) of labels, for which "balanced" multiplies the weights of all
-    sample_weight : array of shape (n,), number or None
-    n_samples : int
-
-    Examples
-    --------
-    >>> class_weights("balanced", [0, 0, 0, 1], None, 4).round(3)
-    array([0.667, 0.667, 0.667, 2.   ])
-    """
-    if class_weight is None:
-        return sample_weight
-    several = n_outcomes(y)
-    if class_weight != "balanced" and (several > 1 or not isinstance(class_weight, Mapping)):
-        raise InputError(
-            f"class_weight must be 'balanced' or, of one response per sample, a dictionary from "
-            f"classes to weights, got {class_weight!r}."
-        )
-    labels_ = classes(y, n_samples) if several == 1 else labels(y, n_samples, several)
-    if class_weight != "balanced":
-        known = np.unique(labels_).tolist()
-        for label, weight in class_weight.items():
-            if label not in known:
-                raise InputError(
-                    f"class_weight has the class {label!r}, but those of y are "
-                    f"{', '.join(map(str, known))}."
-                )
-            if not isinstance(weight, numbers.Real) or not 0 < float(weight) < np.inf:
-                raise InputError(
-                    f"class_weight[{label!r}] = {weight!r} is not a positive number: to ignore a "
-                    "class, leave its samples out."
-                )
-    return weights(sample_weight, n_samples) * compute_sample_weight(class_weight, labels_)
 
 
 def covariates(
@@ -252,7 +173,7 @@ def covariates(
     if given is None:
         Z, found = np.empty((n_samples, 0)), None
     else:
-        Z = float_array(given, "covariates", _entry("covariates"))
+        Z = float_array(given, "covariates", entry("covariates"))
         found = names_of(given, "covariates")
     if Z.ndim != 2:
         raise InputError(
@@ -269,7 +190,7 @@ def covariates(
             )
         place = match(found, names, "covariates", "covariates[list(model.covariate_names_in_)]")
         Z = Z if place is None else np.ascontiguousarray(Z[:, place])
-    return _finite(Z.astype(np.float64, copy=False), "covariates")
+    return finite(Z.astype(np.float64, copy=False), "covariates")
 
 
 def responses(y: Any, n_samples: int, width: int, what: str) -> np.ndarray:
@@ -284,12 +205,12 @@ def responses(y: Any, n_samples: int, width: int, what: str) -> np.ndarray:
     """
     if y is None:
         raise InputError("fitting requires y to be passed, but the target y is None.")
-    table = float_array(y, "y", _entry("y"))
+    table = float_array(y, "y", entry("y"))
     if table.ndim != 2 or table.shape[1] != width:
         raise InputError(f"y must have {width} columns, {what}; got shape {table.shape}.")
     if len(table) != n_samples:
         raise InputError(f"y has {len(table)} lines, X has {n_samples} samples.")
-    return _finite(table.astype(np.float64, copy=False), "y")
+    return finite(table.astype(np.float64, copy=False), "y")
 
 
 def offset(given: Any, exposure: Any, n_samples: int, n_outputs: int) -> np.ndarray | None:
@@ -310,20 +231,20 @@ def offset(given: Any, exposure: Any, n_samples: int, n_outputs: int) -> np.ndar
     """
     total = np.zeros((n_samples, n_outputs))
     if given is not None:
-        known = float_array(given, "offset", _entry("offset"))
+        known = float_array(given, "offset", entry("offset"))
         known = known[:, None] if known.ndim == 1 else known
         if known.ndim != 2 or len(known) != n_samples or known.shape[1] not in (1, n_outputs):
             raise InputError(
                 f"offset must be one number per sample, {n_samples}, got shape {known.shape}."
             )
-        total += _finite(known.astype(np.float64, copy=False), "offset")
+        total += finite(known.astype(np.float64, copy=False), "offset")
     if exposure is not None:
-        times = float_array(exposure, "exposure", _entry("exposure"))
+        times = float_array(exposure, "exposure", entry("exposure"))
         if times.shape != (n_samples,):
             raise InputError(
                 f"exposure must be one number per sample, {n_samples}, got shape {times.shape}."
             )
-        times = _finite(times.astype(np.float64, copy=False), "exposure")
+        times = finite(times.astype(np.float64, copy=False), "exposure")
         if np.any(times <= 0):
             i = int(np.argmax(times <= 0))
             raise InputError(
@@ -349,10 +270,10 @@ def times(given: Any, *, increasing: bool) -> np.ndarray:
     Traceback (most recent call last):
     diagatt.arrays.InputError: times[1] = 1 is not above times[0] = 3: sort the times, or ...
     """
-    found = float_array(given, "times", _entry("times")).astype(np.float64, copy=False)
+    found = float_array(given, "times", entry("times")).astype(np.float64, copy=False)
     if found.ndim != 1 or len(found) == 0:
         raise InputError(f"times must be a list of at least one time, got shape {found.shape}.")
-    _finite(found, "times", "leave it out")
+    finite(found, "times", "leave it out")
     if np.any(found < 0):
         i = int(np.argmax(found < 0))
         raise InputError(f"times[{i}] = {found[i]:g} is negative: times are 0 or positive.")
@@ -366,11 +287,11 @@ def times(given: Any, *, increasing: bool) -> np.ndarray:
     return found
 
 
-def _column(y: Any, n_samples: int) -> np.ndarray:
+def column(y: Any, n_samples: int) -> np.ndarray:
     """Return y as a 1-D array of words, numbers or objects."""
     if y is None:
         raise InputError("fitting requires y to be passed, but the target y is None.")
-    array = plain_array(y, "y", _entry("y"))
+    array = plain_array(y, "y", entry("y"))
     refuse_kind(array, "y", "Mmc")
     refuse_dates(array, "y")
     if array.ndim > 2 or (array.ndim == 2 and array.shape[1] != 1):
@@ -384,16 +305,18 @@ def _column(y: Any, n_samples: int) -> np.ndarray:
     return column
 
 
-def _entry(what: str) -> Place:
+def entry(what: str) -> Place:
+    """Return what names the entry of an array at an index."""
     return lambda at: f"{what}[{', '.join(map(str, at))}]"
 
 
-def _finite(
+def finite(
     array: np.ndarray, what: str, advice: str = "drop the sample or impute the entry"
 ) -> np.ndarray:
+    """Return an array of finite numbers; refuse others, naming the entry."""
     wrong = np.argwhere(~np.isfinite(array))
     if len(wrong):
         at = tuple(wrong[0])
         kind = "NaN" if np.isnan(array[at]) else "infinity"
-        raise InputError(f"{_entry(what)(at)} is {kind}: {advice}.")
+        raise InputError(f"{entry(what)(at)} is {kind}: {advice}.")
     return array

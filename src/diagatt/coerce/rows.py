@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -12,6 +13,7 @@ import torch
 from diagatt.arrays import (
     InputError,
     Place,
+    as_frame,
     as_numpy,
     float_array,
     float_matrix,
@@ -60,11 +62,21 @@ def samples(X: Any) -> Packed:
     >>> samples([np.zeros((2, 3)), np.ones((1, 3))])[1]
     array([0, 2, 3])
     """
+    if isinstance(X, str | bytes | os.PathLike):
+        raise InputError(
+            f"X is {X!r}, no samples: read the file, for example a long table with "
+            "RaggedRows.from_frame, or a store with RowStore."
+        )
     X = from_arrow_sparse(X)
     if _is_arrow_column(X):
         return pack_arrow(X)
     if getattr(X, "is_nested", False):
         return pack_nested(X)
+    if not isinstance(X, np.ndarray | list | tuple) and isinstance(as_frame(X, "X"), nw.Series):
+        raise InputError(
+            "X is one column: pass X.to_list() if it holds a matrix per sample, or else a frame of "
+            "features."
+        )
     if is_flat(X):
         values = float_matrix(X, "X", lambda at: f"sample {at[0]}, row 0")
         return Packed(values, np.arange(len(values) + 1), names_of(X, "X"), index_of(X))
@@ -178,15 +190,10 @@ def pack_frame(
     row_weight: str | None = None,
 ) -> tuple[Packed, np.ndarray]:
     """Pack a long table; also return the ids of samples in the order of first appearance."""
-    if isinstance(frame, Mapping):
-        columns: dict[str, Any] = dict(frame)
-    else:
-        names_of(frame, "the table")  # refuses two columns of one name
-        table = nw.from_native(frame, eager_only=True)
-        columns = {name: table[name] for name in table.columns}
-    keys = [key for key in (sample, row, row_weight) if key is not None]
+    columns = _columns(frame)
+    keys = [sample, *(key for key in (row, row_weight) if key is not None)]
     for name in [*keys, *(features or [])]:
-        if name not in columns:
+        if not isinstance(name, Hashable) or name not in columns:
             raise InputError(f"column {name!r} is not in the table; it has {list(columns)}.")
     chosen = checked(
         [name for name in columns if name not in keys] if features is None else features,
@@ -216,6 +223,20 @@ def pack_frame(
         row_ids, weight = (None if a is None else a[lines] for a in (row_ids, weight))
     named = unique[np.argsort(first)]
     return Packed(values, offsets_from(np.bincount(index)), chosen, named, row_ids, weight), named
+
+
+def _columns(frame: Any) -> Mapping[str, Any]:
+    """Return the columns of a table by their names."""
+    if isinstance(frame, Mapping):
+        return frame
+    table = as_frame(frame, "the table")
+    names_of(frame, "the table")  # refuses two columns of one name
+    if not isinstance(table, nw.DataFrame):
+        raise InputError(
+            f"the table is a {type(frame).__name__}: pass a frame of pandas or polars, a table of "
+            "Arrow, or a dictionary of columns."
+        )
+    return dict(zip(table.columns, table.iter_columns(), strict=True))
 
 
 def pack_arrow(column: Any) -> Packed:
@@ -276,8 +297,8 @@ def _is_matrix(item: Any) -> bool:
     """Whether an item of a list is a matrix and not a row."""
     try:
         return (item.ndim if hasattr(item, "ndim") else np.ndim(item)) == 2
-    except ValueError:  # an inhomogeneous nested list
-        return False
+    except ValueError:  # its rows differ in length, which is told of the sample
+        return any(isinstance(row, list | tuple | np.ndarray) for row in item)
 
 
 def _is_arrow_column(X: Any) -> bool:

@@ -99,7 +99,7 @@ def fit(
     columns = replace(columns, takes_empty=missing == "marginalize")
     if refit and not split:
         raise ValueError("--refit goes with --split: without it, the model is fitted to all.")
-    state = checkpoint or output.parent / f"{output.name}.checkpoint"
+    state = checkpoint or _state_of(output)
     # A process that torchrun restarts may find the model that it wrote before it was killed.
     job = options.restartable_job()
     allowed = overwrite or (job is not None and job.has_passed("output"))
@@ -129,6 +129,11 @@ def fit(
             given = (console, inputs, data, output, state, changed, seed, asked, class_weight)
             job_of_fit = _Fit(*given, owns_state=owns_state)
             job_of_fit.run(group, split, refit, family)
+
+
+def _state_of(output: Path) -> Path:
+    """Return the checkpoint of fits in passes, unless another is named."""
+    return output.parent / f"{output.name}.checkpoint"
 
 
 @dataclass
@@ -198,6 +203,8 @@ class _Fit:
             model.set_params(checkpoint=str(self.state), verbose=group.rank == 0)
         with about(train.ids), warnings.catch_warnings():
             warnings.simplefilter("ignore", NoRowOfInterestWarning)  # `report` says it
+            if self.state == _state_of(self.output):  # nobody has asked for a checkpoint
+                warnings.filterwarnings("ignore", "checkpoint .* was not used")
             self.inputs.kind.fit(model, train, self.class_weight)
         if group.rank > 0:
             return

@@ -67,6 +67,8 @@ def check(
     resumes : bool
         Whether the command continues with what it finds there, and decides itself whether it may.
     """
+    if str(path) == "-":  # elsewhere this means stdout
+        raise ValueError(f"{option} - is no name of a {'folder' if folder else 'file'}: give one.")
     for name, read in reads.items():
         if _are_same(path, read):
             raise ValueError(f"{option} {path} is the same as {name} {read}: name another path.")

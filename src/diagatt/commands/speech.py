@@ -28,6 +28,7 @@ OPTIONS = (
         r"there is no --family \1: choose one of \2",
     ),
     (r"\bchoose another family\b", "choose another --family"),
+    (r"\bpass offset=… in", "pass --offset COLUMN, in"),
     (r"\b(?:set )?missing='marginalize'", "--missing marginalize"),
     (r" In cross_val_score and other tools of scikit-learn.*$", ""),
     (r"a row store is a folder that RowStore\.write made", "`diagatt store write` makes a store"),

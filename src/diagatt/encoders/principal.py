@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Self
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
+
+from diagatt.parameters import Rule, check, count
 
 __all__ = ["Principal"]
 
@@ -48,6 +50,8 @@ class Principal(TransformerMixin, BaseEstimator):
     (500, 5)
     """
 
+    rules: ClassVar[Mapping[str, Rule]] = {"n_components": count(1), "random_state": count()}
+
     def __init__(self, n_components: int = 64, random_state: int = 0) -> None:
         self.n_components = n_components
         self.random_state = random_state
@@ -60,6 +64,7 @@ class Principal(TransformerMixin, BaseEstimator):
         X : CSR matrix or array of shape (N, d)
         y : ignored
         """
+        check(self)
         N, d = X.shape
         kept = min(self.n_components, d, max(1, N - 1))
         width = min(kept + OVERSAMPLED, d)

@@ -24,6 +24,9 @@ from diagatt.solvers.problem import Samples
 # Errors with which a fit ends if its numbers are too large or too small.
 BREAKDOWNS = (ArithmeticError, np.linalg.LinAlgError, torch.linalg.LinAlgError)  # type: ignore[attr-defined]
 
+# How NumPy and torch say that an array does not fit into memory.
+OUT_OF_MEMORY = ("Unable to allocate", "allocate memory", "out of memory")
+
 # Largest offset of a log link: e to this power is still a number of single precision.
 LARGEST_LOG = 80.0
 
@@ -119,6 +122,14 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
             raise DivergedError(
                 f"the fit of {type(self).__name__} broke down ({error}): rows, responses, "
                 "covariates or weights are too large, too small or too much alike; scale them."
+            ) from error
+        except (MemoryError, RuntimeError) as error:
+            if not any(words in str(error) for words in OUT_OF_MEMORY):
+                raise
+            raise InputError(
+                f"the fit of {type(self).__name__} to {problem.n_features} features needs more "
+                "memory than there is: choose fewer features, or encode them, for example with "
+                "encoder=PCA(64)."
             ) from error
         self.__dict__ = fitted.__dict__
         return self

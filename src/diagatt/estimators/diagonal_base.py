@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,6 +27,7 @@ from diagatt.estimators.routing import TakesCovariates
 from diagatt.estimators.sources import from_sources
 from diagatt.estimators.trained_encoder import encode_problem, trained_encoder
 from diagatt.families import Family
+from diagatt.files import version
 from diagatt.parameters import Rule
 from diagatt.persistence import Document, Tensors
 from diagatt.scores import SCORE_FORMS, get_score_form
@@ -42,6 +45,16 @@ from diagatt.solvers.criteria import unevenness
 from diagatt.solvers.heads import fit_heads, heads_to_try
 from diagatt.solvers.problem import Problem
 from diagatt.solvers.shape import fit_with_shape, fits_once, with_started_family
+
+
+def _warn_of_no_state(path: Path, before: Any) -> None:
+    """Warn if the file of a checkpoint is as it was before the fit: nothing could be resumed."""
+    if version(path) == before:
+        warnings.warn(
+            f"checkpoint {path} was not used: fits by L-BFGS, fits without attention and shapes "
+            "that are found in turns keep no state, and begin anew after an interruption.",
+            stacklevel=2,
+        )
 
 
 class _DiagAtt(TakesCovariates, DiagonalProblem):
@@ -229,6 +242,7 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
         model = Model(1, get_score_form(self.score_form), self.coupling, self.ridge)
         problem, begun = self._with_trained_encoder(problem, solver, model, seed)
         start, checkpoint = self._warm_start(problem) or begun, Checkpoint.of(self.checkpoint)
+        before = None if checkpoint is None else version(Path(checkpoint.path))
         if not problem.has_one_row_samples_only:
             for R in heads_to_try(self.n_heads, model, problem):
                 reason = solver.refuse(problem, replace(model, n_heads=R))
@@ -253,6 +267,8 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
         fitted, n_heads, criteria = fit_heads(
             self.n_heads, model, problem, fit, self.selection, seed, solver
         )
+        if checkpoint is not None and problem.group.rank == 0:
+            _warn_of_no_state(Path(checkpoint.path), before)
         if not fitted.errors_note:
             fitted = with_errors(fitted, problem, replace(model, n_heads=n_heads))
         if self._integrates(problem):

@@ -57,6 +57,7 @@ class TakesIncompleteRows(RowsEstimator):
             coerce.refuse_unusable(rows, advice=ADVICE)
             return rows
         coerce.refuse_unusable(rows, allow_missing=True)
+        _refuse_unobserved(rows)
         if reset:
             self._fit_row_model(rows)
         if self.row_means_ is None or self.row_covariances_ is None:  # fitted to sparse rows
@@ -97,6 +98,15 @@ class TakesIncompleteRows(RowsEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self._marginalizes
         return tags
+
+
+def _refuse_unobserved(rows: RaggedRows) -> None:
+    """Refuse samples of which nothing is known: their prediction would be that of any other."""
+    empty = np.isnan(rows.values).all(axis=1)  # (N,)
+    if empty.any():
+        unknown = np.flatnonzero(np.logical_and.reduceat(empty, rows.offsets[:-1]))
+        if len(unknown):
+            raise InputError(f"sample {unknown[0]} has no observed entry: drop it.")
 
 
 def _are_covariances(value: Any) -> bool:

@@ -49,7 +49,7 @@ def read_inputs(
             if option.name in columns.asked:
                 said = f"--{option.name.replace('_', '-')} is for {kind.name}s"
                 raise ValueError(f"{said}, but {path} is a table of another kind.")
-    columns = columns if columns.asked else replace(columns, asked=_guess(table))
+    columns = columns if columns.asked else replace(columns, asked=_guess(table, columns))
     if len(columns.asked) > 1:
         raise ValueError(f"give one of {', '.join('--' + o for o in columns.asked)}, not several.")
     owners = {option.name: kind for kind in KINDS.values() for option in kind.columns}
@@ -88,10 +88,15 @@ def _refuse_memory(path: Path, memory: float) -> None:
         )
 
 
-def _guess(table: Table) -> dict[str, str]:
+def _guess(table: Table, columns: Columns) -> dict[str, str]:
     for kind in KINDS.values():
         if found := kind.guess(table):
             return found
+    if columns.of_a_model:
+        raise ValueError(
+            f"{table.name}: the model was not fitted to a table, and knows no column that names "
+            "samples: write them to a store with `diagatt store write`, and give the store."
+        )
     *others, last = [f"--{option.name}" for kind in KINDS.values() for option in kind.columns]
     raise ValueError(
         f"{table.name}: say what a sample is, with {', '.join(others)} or {last} COLUMN; the "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,10 @@ def open_hdf5(path: Path, extra: str) -> Any:
         ) from error
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist.")
+    if path.is_dir():
+        raise ValueError(f"{path} is not a readable HDF5 file: it is a folder.")
     try:
         return h5py.File(path, "r")
     except OSError as error:
-        raise ValueError(f"{path} is not a readable HDF5 file: {error}.") from error
+        reason = os.strerror(error.errno) if error.errno else "truncated, damaged or foreign"
+        raise ValueError(f"{path} is not a readable HDF5 file: {reason}.") from error

@@ -78,11 +78,11 @@ class Rows(Kind):
         from diagatt.kinds.responses_and_offsets import offsets, responses
         from diagatt.ragged import RaggedRows
 
+        own = np.asarray(table.values(sample))
         columns = learned(table, _with_features(table, columns))
         data, features = with_category_columns(table, columns)
         named = {"row": columns.id, "row_weight": columns.row_weight}
         X, ids = RaggedRows.from_frame(data, sample, features, **named)
-        own = np.asarray(table.column(sample).to_pylist())
         _, first, inverse = np.unique(own, return_index=True, return_inverse=True)
 
         def per_sample(values: np.ndarray, name: str) -> np.ndarray:
@@ -136,6 +136,11 @@ def _with_features(table: Table, columns: Columns) -> Columns:
     used |= set(columns.known.values())
     others = [name for name in table.names if name not in used]
     if not columns.features:
+        if "" in others:  # where pandas writes the numbers of the lines
+            raise ValueError(
+                f"column {table.names.index('') + 1} of {table.name} has no name: if it counts the "
+                "lines, write the table without it (index=False in pandas), or else name it."
+            )
         return replace(columns, features=tuple(others))
     more = tuple(name for name in others if name not in columns.features)
     if more and columns.of_a_model:

@@ -12,6 +12,16 @@ import pyarrow as pa
 __all__ = ["ENDINGS", "Table", "separator_hint"]
 
 ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".feather", ".arrow")
+#: What to do with files of other programs, by their endings.
+ADVICE = {
+    **dict.fromkeys((".gz", ".zip", ".bz2", ".xz", ".zst"), "unpack it"),
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), "save the sheet as CSV"),
+    ".json": "write one object per line, and call it .jsonl",
+    ".txt": "call it .csv if commas separate its columns, .tsv if tabs do",
+}
+#: How compressed files begin: gzip, zip (workbooks, too), bzip2, xz and zstandard.
+COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
+LONGEST_REASON = 200  # characters of what a reader says
 
 
 class Table:
@@ -47,7 +57,11 @@ class Table:
                 "iconv."
             ) from error
         except pa.ArrowInvalid as error:
-            raise ValueError(f"{path} cannot be read: {error}{separator_hint(path)}") from error
+            reason = "".join(c if c.isprintable() else " " for c in str(error))
+            reason = " ".join(reason.split())
+            if len(reason) > LONGEST_REASON:
+                reason = f"{reason[:LONGEST_REASON]}…"
+            raise ValueError(f"{path} cannot be read: {reason}{separator_hint(path)}") from error
 
     def __len__(self) -> int:
         return self.data.num_rows
@@ -98,6 +112,11 @@ class Table:
         found = []
         for name in names:
             column = self.column(name)
+            if pa.types.is_temporal(column.type):
+                raise ValueError(
+                    f"{self.name}: {what} {name!r} holds dates or durations: write numbers, such "
+                    "as days since the first."
+                )
             try:
                 found.append(np.asarray(column.to_pylist(), dtype=np.float64))
             except (TypeError, ValueError) as error:
@@ -117,24 +136,32 @@ def _refuse_bytes(table: pa.Table) -> pa.Table:
 
 
 def separator_hint(path: Path) -> str:
-    """Return a hint if the first line of a CSV is separated by something other than commas."""
-    if path.suffix != ".csv" or not path.is_file():
+    """Return a hint if the first line of a CSV is not text, or not separated by commas."""
+    if _ending(path) != ".csv" or not path.is_file():
         return ""
     with path.open("rb") as file:
         head = file.readline(10_000)
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return " The file is UTF-16: save it as UTF-8."
-    for mark, name in ((b";", "semicolons"), (b"\t", "tabs")):
+    if head.startswith(COMPRESSED):
+        return " The file is compressed, or a workbook: unpack it, or save the sheet as CSV."
+    for mark, name in ((b";", "semicolons"), (b"\t", "tabs"), (b"|", "bars")):
         if mark in head and b"," not in head:
             return f" Its columns are separated by {name}: separate them by commas."
     return ""
 
 
+def _ending(path: Path) -> str:
+    """Return the ending of a file's name, which may be written in capitals."""
+    return path.suffix.lower()
+
+
 def _read(path: Path, text: Collection[str]) -> pa.Table:
     from pyarrow import csv, feather, json, parquet
 
-    if path.suffix in (".csv", ".tsv"):
-        delimiter = "\t" if path.suffix == ".tsv" else ","
+    ending = _ending(path)
+    if ending in (".csv", ".tsv"):
+        delimiter = "\t" if ending == ".tsv" else ","
         # Only an empty unquoted cell is missing: "NA" and "null" are words.
         convert = csv.ConvertOptions(
             null_values=[""],
@@ -148,11 +175,12 @@ def _read(path: Path, text: Collection[str]) -> pa.Table:
             return csv.read_csv(path, **given)
         except pa.ArrowInvalid:  # one thread counts lines, and its message names the wrong one
             return csv.read_csv(path, csv.ReadOptions(use_threads=False), **given)
-    if path.suffix in (".jsonl", ".ndjson"):
+    if ending in (".jsonl", ".ndjson"):
         return json.read_json(path)
-    if path.suffix == ".parquet":
+    if ending == ".parquet":
         return parquet.read_table(path)
-    if path.suffix in (".feather", ".arrow"):
+    if ending in (".feather", ".arrow"):
         return feather.read_table(path)
     known = ", ".join([*ENDINGS, ".npz"])
-    raise ValueError(f"{path}: unknown kind of file; give one of {known}.")
+    advice = f": {ADVICE[ending]}" if ending in ADVICE else ""
+    raise ValueError(f"{path}: unknown kind of file{advice}; give one of {known}.")

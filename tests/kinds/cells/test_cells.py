@@ -264,8 +264,13 @@ def test_what_is_no_hdf5_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"cells\.h5ad does not exist"):
         CellTable.opened(path).__enter__()
     path.write_text("patient,age")
-    with pytest.raises(ValueError, match=r"cells\.h5ad is not a readable HDF5 file"):
+    with pytest.raises(ValueError, match=r"cells\.h5ad is not .* HDF5 file: truncated, dam"):
         CellTable.opened(path).__enter__()
+    (tmp_path / "folder.h5ad").mkdir()
+    with pytest.raises(ValueError, match=r"folder\.h5ad is not .* HDF5 file: it is a folder"):
+        CellTable.opened(tmp_path / "folder.h5ad").__enter__()
+    with pytest.raises(TypeError, match=r"adata is a str, 'cells.h5ad': pass an AnnData object"):
+        read_cells("cells.h5ad", "patient")
 
 
 @pytest.mark.parametrize("lost", ["var", "X", "obs/_index"])

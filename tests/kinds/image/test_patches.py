@@ -216,3 +216,9 @@ def test_weights_that_do_not_fit_an_image():
         PatchRows(2).inverse([np.ones(3)], [(4, 4)])
     with pytest.raises(ValueError, match="2 sets of weights for 1 images"):
         PatchRows(2).inverse([np.ones(4)] * 2, [(4, 4)])
+
+
+@pytest.mark.parametrize("images", [{"a.png", "b.png"}, {"a": np.eye(2)}.values(), iter([])])
+def test_images_have_an_order(images):
+    with pytest.raises(TypeError, match="images must be an array or a sequence of images, got "):
+        PatchRows(1).fit(images)

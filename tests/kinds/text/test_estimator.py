@@ -1,6 +1,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -48,6 +49,18 @@ NEW = {
     "That kettle, I say, was superb!": "superb",
     "My lovely spoon is here.": "lovely",
 }
+
+
+def test_responses_in_another_order_than_the_texts_are_refused(comments):
+    ids = [f"t{i:02d}" for i in range(len(comments[0]))]
+    texts, y = (pd.Series(one, index=ids) for one in comments)
+    model = TextClassifier(estimator=PooledClassifier(), random_state=0)
+    aligned = model.fit(texts, y).predict(texts)
+    np.testing.assert_array_equal(clone(model).fit(*comments).predict(comments[0]), aligned)
+    with pytest.raises(ValueError, match=r"y\[0\] is labelled 't47', but sample 0 of X is 't00'"):
+        model.fit(texts, y[::-1])
+    with pytest.raises(ValueError, match=r"y\[0\] is labelled 't47'"):
+        PooledClassifier().fit(TextRows().fit_transform(texts), y[::-1])
 
 
 def test_it_finds_the_deciding_words_of_new_texts(fitted):

@@ -8,6 +8,7 @@ from contextlib import closing
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import torch
 from sklearn.base import clone
@@ -271,6 +272,10 @@ def test_many_texts_are_stored_chunk_by_chunk(tiny_bert, tmp_path, monkeypatch):
         ([], ValueError, "list of texts is empty"),
         (pd.DataFrame({"text": ["fine"]}), TypeError, r"X is a DataFrame: .* X\[column\]"),
         ({"text": ["fine"]}, TypeError, r"X is a dict: .* X\[column\]"),
+        ({"fine", "good"}, TypeError, "X is a set: pass a list of texts"),
+        ({"a": "fine"}.values(), TypeError, "X is a dict_values: pass a list of texts"),
+        (iter(["fine"]), TypeError, "X is a list_iterator: pass a list of texts"),
+        (pa.array(["fine", None]), TypeError, "text 1 is not a string but None"),
         (["bad \ud83d half"], ValueError, "text 0 holds half of a surrogate pair"),
         (["\u200b\u0007"], ValueError, "holds nothing that model"),
     ],
@@ -278,6 +283,11 @@ def test_many_texts_are_stored_chunk_by_chunk(tiny_bert, tmp_path, monkeypatch):
 def test_refused_texts_are_named(tiny_bert, texts, error, message):
     with pytest.raises(error, match=message):
         TextRows(tiny_bert, layers=1).transform(texts)
+
+
+def test_texts_of_arrow_are_texts(tiny_bert):
+    rows = TextRows(tiny_bert, layers=1)
+    assert rows.transform(pa.array(["fine", "good"])) == rows.transform(["fine", "good"])
 
 
 def test_emoji_are_rows(tiny_bert):

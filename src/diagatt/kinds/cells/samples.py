@@ -111,8 +111,8 @@ class CellSamples:
         values = self._constant(name)
         if values.dtype.kind not in "iufb":
             raise ValueError(
-                f"covariate {name!r} holds words such as {values[0]!r}: give numbers, for example "
-                "one column of 0 and 1 per category."
+                f"covariate {name!r} holds words such as {str(values[0])!r}: give numbers, for "
+                "example one column of 0 and 1 per category."
             )
         return values.astype(np.float64)
 

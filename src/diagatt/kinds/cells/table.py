@@ -45,6 +45,11 @@ class CellTable:
     def of(cls, adata: Any, layer: str | None = None, obsm: str | None = None) -> CellTable:
         """Take ``X``, a layer or an entry of obsm; that of a backed object stays on disk."""
         _one_of(layer, obsm)
+        if not hasattr(adata, "obs_names"):
+            raise TypeError(
+                f"adata is a {type(adata).__name__}, {adata!r:.60}: pass an AnnData object, such "
+                "as anndata.read_h5ad(path) returns."
+            )
         if obsm is not None:
             matrix = _entry(adata.obsm, obsm, "obsm")
             return cls(adata.obs, adata.obs_names, *_named(matrix, obsm))

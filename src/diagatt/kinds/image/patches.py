@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set, ValuesView
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from diagatt.coerce import offsets_from
+from diagatt.coerce.alignment import index_of
 from diagatt.kinds.image.grid import PADDINGS, Grid
 from diagatt.kinds.image.reading import (
     CHANNELS,
@@ -139,9 +140,9 @@ class PatchRows(TransformerMixin, BaseEstimator):
         transposed ones.
         """
         check_is_fitted(self)
-        images = _collection(images)
+        ids, images = index_of(images), _collection(images)
         whole = isinstance(images, np.ndarray) and images.dtype != object and self.channels is None
-        return self._rows_of_array(images) if whole else self._rows_of_sequence(images)
+        return self._rows_of_array(images) if whole else self._rows_of_sequence(images, ids)
 
     def inverse(self, weights: Any, images: Any) -> list[np.ndarray]:
         r"""Return heat maps: the weights of patches on the original pixels.
@@ -196,7 +197,7 @@ class PatchRows(TransformerMixin, BaseEstimator):
         offsets = np.arange(len(pixels) + 1) * rows_each
         return RaggedRows(values.astype(dtype, copy=False), offsets)
 
-    def _rows_of_sequence(self, images: Sequence) -> RaggedRows:
+    def _rows_of_sequence(self, images: Sequence, ids: list[str] | None) -> RaggedRows:
         grid = self._grid
         images = [as_source(image, f"image {i}") for i, image in enumerate(images)]
         names = [described(image, f"image {i}") for i, image in enumerate(images)]
@@ -215,7 +216,7 @@ class PatchRows(TransformerMixin, BaseEstimator):
             check_finite_pixels(pixels, name)
             windows = grid.windows(grid.fit_image(pixels[None], name))
             values[offsets[i] : offsets[i + 1]].reshape(windows.shape)[...] = windows
-        return RaggedRows(values, offsets)
+        return RaggedRows(values, offsets, sample_ids=ids)
 
     def _check_channels(self, found: int, name: str) -> None:
         if found != self.n_channels_:
@@ -281,7 +282,7 @@ def _collection(images: Any) -> Any:
                 f"images have shape {images.shape}: pass (n, height, width) or (n, height, width, "
                 "channels); a single image as a list, [image]."
             )
-    elif isinstance(images, str | bytes) or not hasattr(images, "__len__"):
+    elif isinstance(images, str | bytes | Set | ValuesView) or not hasattr(images, "__len__"):
         raise TypeError(
             f"images must be an array or a sequence of images, got {type(images).__name__}; a "
             "single image as a list, [image]."

@@ -72,6 +72,11 @@ class _TextEstimator(KindEstimator):
         return text_estimator(n_samples, self._inner, self.preset)
 
     def _fit_rows(self, inputs: Any) -> RaggedRows:
+        if self.estimator is not None and self.preset != "text":
+            raise ValueError(
+                f"preset {self.preset!r} chooses the default estimator, and an estimator is given: "
+                "leave one of them out."
+            )
         rows = TextRows(layers="joined") if self.text_rows is None else self.text_rows
         self.text_rows_ = clone(rows)
         return self.text_rows_.fit(inputs).transform(inputs)

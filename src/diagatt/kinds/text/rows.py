@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set, ValuesView
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from diagatt import attributes
+from diagatt.coerce.alignment import index_of
 from diagatt.kinds.text.cache import Embedded, EmbeddingCache
 from diagatt.kinds.text.embedded import EmbeddedTexts
 from diagatt.kinds.text.language_model import (
@@ -153,7 +154,7 @@ class TextRows(TransformerMixin, BaseEstimator):
     def embed(self, texts: Any) -> EmbeddedTexts:
         """Return the rows of a list of texts with the words they stand for."""
         check(self)
-        texts = check_texts(texts)
+        ids, texts = index_of(texts), check_texts(texts)
         folder = model_folder(self.model)
         content, layers = fingerprint(folder), resolve_layers(self.layers, layer_count(folder))
         if getattr(self, "fingerprint_", content) != content:
@@ -164,7 +165,8 @@ class TextRows(TransformerMixin, BaseEstimator):
         by_text = self._rows_by_text(list(dict.fromkeys(texts)), content, layers)
         result = [by_text[text] for text in texts]
         _warn_of_cuts(result)
-        rows = RaggedRows.from_samples([e.vectors for e in result])
+        packed = RaggedRows.from_samples([e.vectors for e in result])
+        rows = RaggedRows(packed.values, packed.offsets, sample_ids=ids)
         return EmbeddedTexts(texts, rows, np.concatenate([e.spans for e in result]))
 
     def _rows_by_text(
@@ -231,7 +233,9 @@ def check_texts(texts: Any) -> list[str]:
         raise TypeError(f"X is a {type(texts).__name__}: pass the column of texts, X[column].")
     if not hasattr(texts, "__iter__"):
         raise TypeError(f"X must be a list of texts, got {type(texts).__name__}.")
-    texts = list(texts)
+    if isinstance(texts, Iterator | Set | ValuesView):  # read once, or in any order
+        raise TypeError(f"X is a {type(texts).__name__}: pass a list of texts.")
+    texts = texts.to_pylist() if hasattr(texts, "to_pylist") else list(texts)  # of Arrow
     if not texts:
         raise ValueError("the list of texts is empty: pass at least one text.")
     for i, text in enumerate(texts):
