@@ -32,6 +32,7 @@ OPTIONAL = frozenset(
         "log_score_",
         "existence_",
         "row_temperature_",
+        "row_recalibration_",
         "row_thresholds_",
         "conformal_scores_",
         "conformal_classes_",

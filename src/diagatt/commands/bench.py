@@ -33,9 +33,7 @@ Folder = Annotated[Path, typer.Option("--store", "-s", help="Folder of results."
 Splits = Annotated[
     int | None, typer.Option(min=1, help="Largest count of splits per set.", metavar="N")
 ]
-Shuffled = Annotated[
-    bool, typer.Option("--shuffled", help="Permute labels to find leaks.")
-]
+Shuffled = Annotated[bool, typer.Option("--shuffled", help="Permute labels to find leaks.")]
 RIVALS = "benchmarks/rivals"
 
 

@@ -133,19 +133,31 @@ def _p_value(
 
 def _few_dimensions(samples: Samples) -> Samples:
     """Return standardized rows, or their main directions where features are many."""
-    values, weights = samples.values, samples.weights.double()
+    weights = samples.weights.double()
+    most = samples.n_samples // (SAMPLES_PER_DIMENSION * samples.n_outputs)
+    values = main_directions(samples.values, max(1, min(MOST_DIMENSIONS, most)))
+    none = weights.new_empty(len(weights), 0)
+    prior = None if samples.log_prior is None else samples.log_prior.double()
+    given = (values, samples.offsets, torch.zeros_like(weights), weights, none)
+    return Samples(get_family("gaussian"), *given, log_prior=prior)
+
+
+def main_directions(values: Tensor, most: int) -> Tensor:
+    """Return standardized features of rows, in float64, or their main directions if they are many.
+
+    Examples
+    --------
+    >>> main_directions(torch.tensor([[0.0, 1.0], [2.0, 1.0]]), 5).shape  # one feature varies
+    torch.Size([2, 1])
+    """
     scale = values.std(dim=0)
     values = ((values - values.mean(dim=0)) / scale)[:, scale > 0]
-    most = samples.n_samples // (SAMPLES_PER_DIMENSION * samples.n_outputs)
-    most = max(1, min(MOST_DIMENSIONS, most))
     if values.shape[1] > len(values):
         values = values @ torch.linalg.svd(values, full_matrices=False).Vh[:most].T
     elif values.shape[1] > most:
-        values = values @ torch.linalg.eigh(values.T @ values).eigenvectors[:, -most:]
-    none = weights.new_empty(len(weights), 0)
-    prior = None if samples.log_prior is None else samples.log_prior.double()
-    given = (values.double(), samples.offsets, torch.zeros_like(weights), weights, none)
-    return Samples(get_family("gaussian"), *given, log_prior=prior)
+        first = values.shape[1] - most
+        values = values @ torch.linalg.eigh(values.T @ values).eigenvectors[:, first:]
+    return values.double()
 
 
 def _found(rows: Samples, seed: int) -> Tensor:
