@@ -45,6 +45,7 @@ OPTIONAL = frozenset(
         "none_score_",
         "none_value_",
         "prevalence_",
+        "prevalence_interval_",
         "row_means_",
         "row_covariances_",
         "missing_",

@@ -129,6 +129,8 @@ class Fitted:
         Whether rows say more than their mean out of fold, if that was asked.
     prevalence : float, optional
         π̂, the share of samples that have a row of interest, if some may have none.
+    prevalence_interval : pair of floats, optional
+        Ends of a 95 % interval for it, by the likelihood ratio.
     row_gaussians : pair of tensors, optional
         Means (2, d) and covariances (2, d, d) of background and of active rows, if the solver has
         a model of rows that integrates missing entries out.
@@ -153,6 +155,7 @@ class Fitted:
     finds_rows: bool | None = None
     family: Family | None = None
     prevalence: float | None = None
+    prevalence_interval: tuple[float, float] | None = None
     row_gaussians: tuple[Tensor, Tensor] | None = None
 
     @property

@@ -34,7 +34,12 @@ from diagatt.solvers.likelihood.em import (
 )
 from diagatt.solvers.likelihood.errors import latent_errors
 from diagatt.solvers.likelihood.expectation import Expectation
-from diagatt.solvers.likelihood.prevalence import NONE_TOLERANCE, inside, unless_all_have_one
+from diagatt.solvers.likelihood.prevalence import (
+    NONE_TOLERANCE,
+    inside,
+    prevalence_interval,
+    unless_all_have_one,
+)
 from diagatt.solvers.likelihood.starts import best_start
 from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.sandwich import Errors
@@ -208,6 +213,7 @@ class Likelihood(Solver):
             report=report,
             state=fit.model,
             prevalence=fit.model.prevalence,
+            prevalence_interval=prevalence_interval(em, fit),
             row_gaussians=_gaussians(fit.model) if self.integrates(problem, model) else None,
         )
 
