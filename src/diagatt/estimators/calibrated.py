@@ -101,9 +101,10 @@ class Calibrated(DiagonalReading):
 
         The solver is fitted anew without each of five folds, so the model need not be fitted. What
         mean rows explain is removed from its predictions for held-out samples, and the rest is
-        compared with the residuals of a regression on mean rows (`diagatt.solvers.existence`). Half
-        of the level is kept for rows that are found without responses, because they look different
-        (`diagatt.solvers.looks`). If there are more than 2000 samples, 2000 are drawn at random.
+        compared with the residuals of a regression on mean rows (`diagatt.solvers.existence`).
+        Three quarters of the level are kept for rows that are found without responses, because they
+        look different (`diagatt.solvers.looks`). If there are more than 2000 samples, 2000 are
+        drawn at random.
 
         Parameters
         ----------

@@ -31,7 +31,7 @@ from diagatt.solvers.mixture.objective import (
     null_dispersion,
     residual_dispersion,
 )
-from diagatt.solvers.mixture.prevalence import MOST_SAMPLES, free_interval, free_prevalence
+from diagatt.solvers.mixture.prevalence import MOST_SAMPLES, free_prevalence
 from diagatt.solvers.mixture.starts import best_start
 from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.sandwich import Errors, Objective, sandwich_errors
@@ -195,13 +195,11 @@ class Mixture(Solver):
         further = train_module(module, problem, how, seed, checkpoint, described)
         steps = [line["loss"] for line in history + further]
         lines = [entry(k, loss) for k, loss in enumerate(steps, 1)]
-        share = interval = None
+        share = None
         if self.none:
             some = problem.sample(MOST_SAMPLES, np.random.default_rng(seed))
             share = free_prevalence(module, some, how)
-            interval = free_interval(module, some, how) if some is problem else None
-        fitted = self._fitted(module, lines, report, share)
-        return replace(fitted, prevalence_interval=interval)
+        return self._fitted(module, lines, report, share)
 
     def joint(self, problem: Problem, model: Model, seed: int) -> Joint:
         """Return an attention with its dispersion to train with an encoder, at its start."""
