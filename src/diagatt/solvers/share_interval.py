@@ -13,8 +13,6 @@ from collections.abc import Callable
 MOST_LOSS = 1.92
 # Log odds of none: how far they are followed, the first step, and the halvings of the last one.
 FARTHEST, FIRST_STEP, BISECTIONS = 6.0, 0.25, 4
-# A share this close to 0 or 1 at the farthest odds is taken as that.
-CLOSE = 0.01
 # Samples up to which there is an interval: it takes about ten further fits.
 MOST_SAMPLES = 5000
 
@@ -47,15 +45,15 @@ def _end(
     at: Callable[[float], tuple[float, float]], inside: float, sign: float, last: float
 ) -> float:
     """Return the share at one end; `last` if the likelihood is flat up to there."""
-    share, step = at(inside)[1], FIRST_STEP
+    step = FIRST_STEP
     while sign * inside < FARTHEST:
         outside = sign * min(sign * inside + step, FARTHEST)
         loss, tried = at(outside)
         if loss > MOST_LOSS:
             break
-        inside, share, step = outside, tried, 2 * step
+        inside, step = outside, 2 * step
     else:
-        return last if abs(share - last) < CLOSE else share
+        return last
     share = tried
     for _ in range(BISECTIONS):
         middle = 0.5 * (inside + outside)

@@ -30,6 +30,7 @@ from diagatt.solvers.likelihood.em import (
     EMSettings,
     EMState,
     LatentRows,
+    LikelihoodFit,
     value_covariance,
 )
 from diagatt.solvers.likelihood.errors import latent_errors
@@ -213,7 +214,6 @@ class Likelihood(Solver):
             report=report,
             state=fit.model,
             prevalence=fit.model.prevalence,
-            prevalence_interval=prevalence_interval(em, fit),
             row_gaussians=_gaussians(fit.model) if self.integrates(problem, model) else None,
         )
 
@@ -238,6 +238,12 @@ class Likelihood(Solver):
             reason = f" ({found.note})" if found.note else ""
             return Errors(fitted.value_covariance, OBSERVED + reason)
         return found if found.note else Errors(None, "no standard errors: several outputs.")
+
+    def share_interval(self, fitted: Fitted, samples: Samples, model: Model) -> Any:
+        """Return a 95 % interval for π, by EM with π held fixed."""
+        expectation = Expectation(samples, model.score_form, model.is_distinct)
+        fit = LikelihoodFit(fitted.state, float(fitted.log_likelihood or 0.0), [])
+        return prevalence_interval(EM(expectation, self.settings(model)), fit)
 
 
 def _gaussians(latent: LatentRows) -> tuple[Tensor, Tensor]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from scipy.special import expit, logit
 
 from diagatt.solvers.likelihood.em import EM, LEAST_SHARE, LatentRows, LikelihoodFit
-from diagatt.solvers.share_interval import MOST_SAMPLES, share_interval
+from diagatt.solvers.share_interval import share_interval
 
 # Share of the tolerance at which EM with "none" stops: where the log-likelihood of 400 samples
 # gains .04 per iteration, π may still move by .05.
@@ -49,9 +49,9 @@ def unless_all_have_one(em: EM, fit: LikelihoodFit, iterations: int) -> Likeliho
 
 
 def prevalence_interval(em: EM, fit: LikelihoodFit) -> tuple[float, float] | None:
-    """Return a 95 % interval for π; None for many samples, or if they are stored on disk."""
+    """Return a 95 % interval for π."""
     none = fit.model.response.none
-    if none is None or em.problem.in_memory is None or em.problem.n_samples > MOST_SAMPLES:
+    if none is None:
         return None
 
     def at(log_odds: float) -> tuple[float, float]:
