@@ -85,8 +85,8 @@ def test_gaussian_rows_have_posteriors_and_sets_that_cover(regressor, new):
     named = regressor.discoveries(new.X, fdr=0.1)
     assert named.is_trusted
     wrong = np.mean([new.rows[line.sample, 0] != line.row for line in named])
-    assert len(named) > 50
-    assert wrong < 0.15
+    assert len(named) > 30  # weights are the flattest that 400 responses do not reject
+    assert wrong < 0.1 + 2 * np.sqrt(0.09 / len(named))
     assert [line.local_fdr for line in named] == sorted(line.local_fdr for line in named)
 
 

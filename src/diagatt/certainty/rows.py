@@ -41,7 +41,7 @@ class Certainty:
     rows : array (n, R), int
         Rows of interest, as `locate` names them.
     posterior : array (n, R)
-        Attention weight of that row, recalibrated if attention was too sure of itself.
+        Attention weight of that row, recalibrated by held-out samples if there were any.
     entropy : array (n, R)
         Entropy of the attention in nats; 0 is certainty, log p is ignorance.
     ambiguous : bool array (n, R)
@@ -54,8 +54,8 @@ class Certainty:
         `posterior` is then the probability that there is one and that it is this row, and
         `row_sets` include the active row with the given probability in samples that have one.
     temperature : float or None
-        T̂ out of fold. It is 1 if weights are posteriors; if it is above 1.5, they were
-        recalibrated.
+        T̂ out of fold, before recalibration. It is 1 if attention weights are posteriors; if it is
+        above 1.5, they were too sure of themselves.
     """
 
     rows: np.ndarray

@@ -17,6 +17,7 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from diagatt.attention.rowterms import RowTerms, row_terms
+from diagatt.families import Family
 from diagatt.segments import segment_logsumexp, spread
 from diagatt.solvers.out_of_fold import OutOfFold
 from diagatt.solvers.problem import Samples
@@ -25,16 +26,17 @@ from diagatt.solvers.problem import Samples
 WORST_TEMPERATURE = 1.5
 # Held-out samples that decide about T̂, at most; fewer if several heads have many assignments.
 MOST_SAMPLES, MOST_OF_SEVERAL_HEADS = 600, 200
+# Their rows at most: what costs is the evidence of rows.
+MOST_ROWS = 30_000
 # T̂ is searched between 1/20 and 20.
 MOST_LOG = float(np.log(20.0))
 
 
 def row_temperature(unseen: OutOfFold) -> float:
     """Return T̂ of held-out samples."""
-    family, parts = unseen.samples.family, _parts(unseen)
+    family, parts = unseen.samples.family, held_out_terms(unseen)
     y = torch.cat([part.y for part, _ in parts]).double()
-    scale = family.scale(y, torch.ones(len(y)).to(y))
-    phi = float(np.log(family.initial_dispersion(scale)))
+    phi = initial_log_dispersion(family, y)
     start = np.array([[0.0, phi], [0.7, phi], [0.0, phi - 0.7]])
 
     def cost(place: np.ndarray) -> float:
@@ -54,10 +56,17 @@ def row_temperature(unseen: OutOfFold) -> float:
     return float(np.exp(fine[int(np.argmin([cost(np.array([t, 0.0])) for t in fine]))]))
 
 
-def _parts(unseen: OutOfFold) -> list[tuple[Samples, RowTerms]]:
+def initial_log_dispersion(family: Family, y: Tensor) -> float:
+    """Return log φ from which the search begins."""
+    return float(np.log(family.initial_dispersion(family.scale(y, torch.ones(len(y)).to(y)))))
+
+
+def held_out_terms(unseen: OutOfFold) -> list[tuple[Samples, RowTerms]]:
+    """Return some held-out samples of each fold, with what the fit to the others says of rows."""
     heads = unseen.predictors[0].n_heads
     most = MOST_SAMPLES if heads == 1 else MOST_OF_SEVERAL_HEADS
-    step = max(1, -(-unseen.samples.n_samples // most))
+    samples = unseen.samples
+    step = max(1, -(-samples.n_samples // most), -(-samples.n_rows // MOST_ROWS))
     found = []
     for _, held_out, predictor in unseen.parts():
         part = held_out.take(torch.arange(0, held_out.n_samples, step, device=held_out.device))

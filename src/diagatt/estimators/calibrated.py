@@ -16,10 +16,8 @@ from diagatt import attributes, coerce, parameters
 from diagatt.attention.nonerow import given_some
 from diagatt.attention.rowterms import row_terms
 from diagatt.certainty.conformal import Conformity, conformity_of
-from diagatt.certainty.rowsets import (
-    LEVELS,
-    thresholds,
-)
+from diagatt.certainty.recalibration import Recalibration, recalibration
+from diagatt.certainty.rowsets import LEVELS, thresholds
 from diagatt.certainty.temperature import WORST_TEMPERATURE, row_temperature
 from diagatt.covariates import parted
 from diagatt.encoders.trained import is_trained
@@ -48,6 +46,7 @@ class Calibrated(DiagonalReading):
             attributes.numbers("statistic", "p_value", "n_samples", "n_folds")
         ),
         "row_temperature_": parameters.optional(parameters.positive()),
+        "row_recalibration_": parameters.optional(attributes.floats()),
         "row_thresholds_": parameters.optional(attributes.floats()),
         "conformal_scores_": parameters.optional(attributes.floats()),
         "conformal_classes_": parameters.optional(attributes.whole()),
@@ -59,6 +58,7 @@ class Calibrated(DiagonalReading):
     }
     existence_: dict[str, Any] | None = None
     row_temperature_: float | None = None
+    row_recalibration_: np.ndarray | None = None  # (3,): temperature, doubt, loss
     row_thresholds_: np.ndarray | None = None  # (99, R)
     conformal_scores_: np.ndarray | None = None  # (n,), of several outcomes (n, q)
     conformal_classes_: np.ndarray | None = None  # (n,), of several outcomes (n, q)
@@ -75,6 +75,7 @@ class Calibrated(DiagonalReading):
         each = scores[:1] or (0,) if several == 1 else (*(scores[:1] or (0,)), several)
         return {
             **super()._fitted_shapes(),
+            "row_recalibration_": (3,),
             "row_thresholds_": (len(LEVELS), self.n_heads_),
             "labelled_rows_": (*labelled[:1], self.n_heads_, 3),
             "conformal_scores_": each,
@@ -100,9 +101,10 @@ class Calibrated(DiagonalReading):
 
         The solver is fitted anew without each of five folds, so the model need not be fitted. What
         mean rows explain is removed from its predictions for held-out samples, and the rest is
-        compared with the residuals of a regression on mean rows (`diagatt.solvers.existence`). Half
-        of the level is kept for rows that are found without responses, because they look different
-        (`diagatt.solvers.looks`). If there are more than 2000 samples, 2000 are drawn at random.
+        compared with the residuals of a regression on mean rows (`diagatt.solvers.existence`).
+        Three quarters of the level are kept for rows that are found without responses, because they
+        look different (`diagatt.solvers.looks`). If there are more than 2000 samples, 2000 are
+        drawn at random.
 
         Parameters
         ----------
@@ -231,6 +233,7 @@ class Calibrated(DiagonalReading):
         self.existence_ = asdict(unseen.existence)
         self.has_row_of_interest_ = unseen.existence.is_found
         self.row_temperature_ = row_temperature(unseen)
+        self.row_recalibration_ = np.array(recalibration(unseen, self.row_temperature_))
         found = conformity_of(unseen)
         self.conformal_scores_, self.conformal_classes_ = found.scores, found.classes
         self.conformal_dispersion_, self.log_score_ = found.dispersion, found.log_score
@@ -245,17 +248,27 @@ class Calibrated(DiagonalReading):
         for _, part, predictor in unseen.parts():
             given = (part.values, part.offsets, part.covariates, part.offset, part.log_prior)
             terms = row_terms(predictor, *given)
-            kappa = terms.weights(self._used_temperature)
+            kappa = self._recalibration.weights(terms, part.offsets, part.log_prior)
             parts.append(given_some(kappa, part.offsets) if terms.has_none else kappa)
             lengths.append(part.offsets.diff())
         offsets = np.concatenate([[0], torch.cat(lengths).cumsum(0).cpu().numpy()])
         return torch.cat(parts).cpu().numpy(), offsets
 
     @property
-    def _used_temperature(self) -> float:
-        """T̂ if the weights are too concentrated to be posteriors, else 1."""
-        too_sure = self.row_temperature_ is not None and self.row_temperature_ > WORST_TEMPERATURE
-        return float(self.row_temperature_) if too_sure else 1.0  # type: ignore[arg-type]
+    def _recalibration(self) -> Recalibration:
+        """How weights are changed so that held-out responses agree with them."""
+        if self.row_recalibration_ is not None:
+            return Recalibration(*map(float, self.row_recalibration_))
+        if self.row_temperature_ is not None and self.row_temperature_ > WORST_TEMPERATURE:
+            return Recalibration(float(self.row_temperature_))  # of a file that is older
+        return Recalibration()
+
+    @property
+    def _is_too_sure(self) -> bool:
+        """Whether weights were found to be too concentrated to be posteriors."""
+        if self.row_temperature_ is None:
+            return False
+        return self._recalibration.says_too_sure(self.row_temperature_)
 
     def _conformity(self) -> Conformity:
         check_is_fitted(self)
@@ -290,9 +303,10 @@ class Calibrated(DiagonalReading):
         elif self.members_:  # of a file that is older than the test
             facts["row of interest"] = "found" if self.has_row_of_interest_ else "none"
         if self.row_temperature_ is not None:
-            too_sure = self.row_temperature_ > WORST_TEMPERATURE
-            verdict = f"weights {'are not' if too_sure else 'may be read as'} posteriors"
+            verdict = f"weights {'are not' if self._is_too_sure else 'may be read as'} posteriors"
             facts["temperature of row weights"] = f"{self.row_temperature_:.2f} ({verdict})"
+            if not self._recalibration.is_none:
+                facts["recalibrated row weights"] = str(self._recalibration)
         if self.log_score_ is not None:
             facts["log score out of fold"] = f"{self.log_score_:.4f} per sample"
         return facts

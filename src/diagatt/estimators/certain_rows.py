@@ -17,7 +17,6 @@ from diagatt.attention.rowterms import row_terms
 from diagatt.certainty import Certainty, Discoveries, NotAPosteriorWarning
 from diagatt.certainty.discoveries import discovered, labelled_cut, mean_cut
 from diagatt.certainty.rowsets import labelled_threshold, sets_above, sets_of_mass, threshold_at
-from diagatt.certainty.temperature import WORST_TEMPERATURE
 from diagatt.estimators.calibrated import Calibrated
 from diagatt.estimators.stored import by_shard
 from diagatt.ragged import RaggedRows
@@ -30,7 +29,8 @@ class CertainRows(Calibrated):
     @torch.no_grad()
     def _calibrated_weights(self, X: Any) -> tuple[RaggedRows, Tensor, Tensor]:
         """Return samples, weights of rows after recalibration (N, R), and offsets."""
-        if self._used_temperature == 1.0:
+        change = self._recalibration
+        if change.is_none:
             rows, kappa, _, offsets = self._mean_attention(X)
             return rows, kappa, offsets
         rows, module, values, offsets = self._packed(X)
@@ -43,7 +43,7 @@ class CertainRows(Calibrated):
             log_prior: Tensor | None = None,
         ) -> Tensor:
             terms = row_terms(module, values, offsets, covariates, None, log_prior)
-            return terms.weights(self._used_temperature)
+            return change.weights(terms, offsets, log_prior)
 
         prior = self._log_prior(rows)
         return rows, map_blocks(weights, values, offsets, none, log_prior=prior), offsets
@@ -52,15 +52,16 @@ class CertainRows(Calibrated):
     def certainty(self, X: Any, level: float = 0.9) -> Certainty:
         """Return rows of interest with their posterior and entropy, and sets that hold the row.
 
-        If held-out responses show that attention is too sure of itself (T̂ > 1.5, see `summary`),
-        its weights are recalibrated and a warning is given; they are then not posteriors.
+        If held-out responses contradict attention weights, these are recalibrated
+        (`diagatt.certainty.recalibration`). If they were too sure of themselves (T̂ > 1.5, see
+        `summary`, or flatter ones explain responses better), a warning says so.
 
         Parameters
         ----------
         X : samples
         level : float
             Probability with which `row_sets` hold the active row. It is guaranteed after
-            `calibrate_rows`; otherwise it holds as far as the weights are posteriors.
+            `calibrate_rows`; otherwise it holds as far as recalibrated weights are posteriors.
         """
         check_is_fitted(self)
         parameters.check_share(level, "level")
@@ -73,7 +74,7 @@ class CertainRows(Calibrated):
             none = none_probability(kappa, offsets)
             entropy = entropy - torch.special.xlogy(none, none)
             kappa = given_some(kappa, offsets)
-        if self._used_temperature != 1.0:
+        if self._is_too_sure:
             self._warn_of_temperature()
         sets = self._row_sets(kappa.double().cpu().numpy(), rows.offsets, level)
         return Certainty(
@@ -88,9 +89,10 @@ class CertainRows(Calibrated):
 
     def _warn_of_temperature(self) -> None:
         warnings.warn(
-            f"attention is too sure of itself (out-of-fold temperature {self.row_temperature_:.1f})"
-            ": weights were recalibrated, and are not posteriors; label some samples and call "
-            "calibrate_rows for sets that hold.",
+            "attention is too sure of itself (out-of-fold temperature "
+            f"{self.row_temperature_:.1f}): weights were recalibrated ({self._recalibration}), and "
+            "are not posteriors; label some samples and call calibrate_rows for sets that are sure "
+            "to hold.",
             NotAPosteriorWarning,
             stacklevel=4,
         )
@@ -143,8 +145,8 @@ class CertainRows(Calibrated):
 
         Rows are named if their weight reaches a threshold. After `calibrate_rows`, it is the least
         λ with (1 + wrong)/count ≤ fdr among the labelled samples. Without labels, it relies on the
-        weights being posteriors; if they are not known to be (T̂ above 1.5, or unknown),
-        `is_trusted` is False and a warning is given.
+        weights being posteriors; if they are not known to be (see `certainty`), `is_trusted` is
+        False and a warning is given.
 
         Parameters
         ----------
@@ -164,7 +166,7 @@ class CertainRows(Calibrated):
             return Discoveries(discovered(found.rows, found.posterior, cut), fdr, True, note)
         cut = mean_cut(found.posterior.ravel(), fdr)
         temperature = self.row_temperature_
-        trusted = temperature is not None and temperature <= WORST_TEMPERATURE
+        trusted = temperature is not None and not self._is_too_sure
         known = "unknown" if temperature is None else f"{temperature:.2f}"
         note = f"by weights alone (out-of-fold temperature {known})"
         if not trusted:

@@ -95,7 +95,11 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
         Score ν and value a of the none-row, if the solver has ``none=True``.
     prevalence_ : float or None
         π̂, the estimated share of samples that have a row of interest, if the solver has
-        ``none=True``.
+        ``none=True``. Two classes, counts and amounts may say little about it: of the mixture
+        solver, it is then no finding.
+    prevalence_interval_ : array of shape (2,), or None
+        95 % interval for the share by the likelihood ratio, of the likelihood solver for up to
+        5000 samples.
     shape_ : array
         Estimated parameters of the family besides the predictor: α of "negative_binomial", σ of
         "huber"; empty for most.

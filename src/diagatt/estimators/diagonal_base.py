@@ -311,7 +311,8 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
         if module.none is not None:
             self.none_score_, value = (t.detach().cpu().numpy() for t in module.none)
             self.none_value_ = _drop_single(value, axis=1)
-        self.prevalence_ = fitted.prevalence
+        self.prevalence_, ends = fitted.prevalence, fitted.prevalence_interval
+        self.prevalence_interval_ = None if ends is None else np.array(ends)
         self.n_covariates_ = problem.n_covariates
         self.temperature_ = float(module.temperature)
         self.shape_ = (fitted.family or problem.family).shape.numpy()

@@ -257,6 +257,9 @@ class DiagonalReading(TransformerMixin, FittedDiagonal):
         }
         if self.prevalence_ is not None:
             facts["samples with a row of interest"] = f"{100 * self.prevalence_:.1f} % (estimated)"
+            if self.prevalence_interval_ is not None:
+                low, high = 100 * self.prevalence_interval_
+                facts["95 % interval of that share"] = f"{low:.1f} to {high:.1f} %"
         facts |= self._missing_facts()
         if self.errors_note_:
             facts["standard errors"] = self.errors_note_.replace("no standard errors", "none", 1)

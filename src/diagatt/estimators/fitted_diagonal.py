@@ -39,6 +39,7 @@ class FittedDiagonal(TakesIncompleteRows):
         "key_": parameters.optional(attributes.floats()),
         **dict.fromkeys(("none_score_", "none_value_"), parameters.optional(attributes.floats())),
         "prevalence_": parameters.optional(parameters.share(whole=True)),
+        "prevalence_interval_": parameters.optional(attributes.floats()),
         "value_se_": attributes.errors(),
         "n_heads_": parameters.count(1),
         "n_restarts_": parameters.count(1),
@@ -66,6 +67,7 @@ class FittedDiagonal(TakesIncompleteRows):
     none_score_: np.ndarray | None = None  # (M·R,), if samples may have no row of interest
     none_value_: np.ndarray | None = None  # (M·R, [K])
     prevalence_: float | None = None
+    prevalence_interval_: np.ndarray | None = None  # (2,)
     readout_: str = "pooled"  # of files that are older than the attribute
     members_: Sequence[StoredMember] = ()
     contest_: Sequence[dict] = ()
@@ -129,6 +131,7 @@ class FittedDiagonal(TakesIncompleteRows):
             "key_": (heads, D, rank),
             "value_": (heads, *outputs, d),
             "none_score_": (heads,),
+            "prevalence_interval_": (2,),
             "none_value_": (heads, *outputs),
             "intercept_": outputs,
             "covariate_coef_": (*outputs, q),

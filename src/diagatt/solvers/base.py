@@ -25,6 +25,7 @@ from diagatt.solvers.checkpoint import Checkpoint
 from diagatt.solvers.out_of_fold import OutOfFold
 from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.sandwich import BASELINE, Errors
+from diagatt.solvers.share_interval import MOST_SAMPLES
 
 # The note on errors that take the distributions of rows as known.
 OBSERVED = "observed information, with the distributions of rows taken as known"
@@ -130,6 +131,8 @@ class Fitted:
         Whether rows say more than their mean out of fold, if that was asked.
     prevalence : float, optional
         π̂, the share of samples that have a row of interest, if some may have none.
+    prevalence_interval : pair of floats, optional
+        Ends of a 95 % interval for it, by the likelihood ratio.
     row_gaussians : pair of tensors, optional
         Means (2, d) and covariances (2, d, d) of background and of active rows, if the solver has
         a model of rows that integrates missing entries out.
@@ -154,6 +157,7 @@ class Fitted:
     finds_rows: bool | None = None
     family: Family | None = None
     prevalence: float | None = None
+    prevalence_interval: tuple[float, float] | None = None
     row_gaussians: tuple[Tensor, Tensor] | None = None
 
     @property
@@ -266,6 +270,9 @@ class Solver(BaseEstimator, ABC):
         """
         return Errors(None, f"no standard errors: the {self.name} solver has none.")
 
+    def share_interval(self, fitted: Fitted, samples: Samples, model: Model) -> Any:
+        """Return a 95 % interval for the share of samples with a row of interest, or None."""
+
     def n_response_parameters(self, module: DiagonalAttention) -> int:
         """Return how many parameters were fitted to the response.
 
@@ -291,6 +298,9 @@ def with_errors(fitted: Fitted, problem: Problem, model: Model) -> Fitted:
         return replace(fitted, errors_note="no standard errors: too many samples for memory.")
     try:
         found = fitted.solver.errors(fitted, samples, model)
+        if fitted.prevalence is not None and samples.n_samples <= MOST_SAMPLES:
+            interval = fitted.solver.share_interval(fitted, samples, model)
+            fitted = replace(fitted, prevalence_interval=interval)
     except (ArithmeticError, torch.linalg.LinAlgError) as error:  # type: ignore[attr-defined]
         found = Errors(None, f"no standard errors: {error}")
     return replace(fitted, value_covariance=found.covariance, errors_note=found.note)

@@ -16,7 +16,7 @@ from diagatt.solvers.looks import LOOKS_SHARE, looks_test
 TEMPERATURE = 2.0
 # Parts of the level: of witnesses, and of entries that were chosen by their scores in the first
 # folds. Rows that are found by their looks have the rest.
-NAMED_SHARE, CHOSEN_SHARE, DECIDING_FOLDS = 0.4, 0.1, 2
+NAMED_SHARE, CHOSEN_SHARE, DECIDING_FOLDS = 0.2, 0.05, 2
 
 
 def contest_existence(contest: Contest, entries: Sequence[Entry]) -> Existence | None:

@@ -30,11 +30,17 @@ from diagatt.solvers.likelihood.em import (
     EMSettings,
     EMState,
     LatentRows,
+    LikelihoodFit,
     value_covariance,
 )
 from diagatt.solvers.likelihood.errors import latent_errors
 from diagatt.solvers.likelihood.expectation import Expectation
-from diagatt.solvers.likelihood.prevalence import NONE_TOLERANCE, inside, unless_all_have_one
+from diagatt.solvers.likelihood.prevalence import (
+    NONE_TOLERANCE,
+    inside,
+    prevalence_interval,
+    unless_all_have_one,
+)
 from diagatt.solvers.likelihood.starts import best_start
 from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.sandwich import Errors
@@ -239,6 +245,12 @@ class Likelihood(Solver):
             reason = f" ({found.note})" if found.note else ""
             return Errors(fitted.value_covariance, OBSERVED + reason)
         return found if found.note else Errors(None, "no standard errors: several outputs.")
+
+    def share_interval(self, fitted: Fitted, samples: Samples, model: Model) -> Any:
+        """Return a 95 % interval for π, by EM with π held fixed."""
+        expectation = Expectation(samples, model.score_form, model.is_distinct)
+        fit = LikelihoodFit(fitted.state, float(fitted.log_likelihood or 0.0), [])
+        return prevalence_interval(EM(expectation, self.settings(model)), fit)
 
 
 def _gaussians(latent: LatentRows) -> tuple[Tensor, Tensor]:

@@ -36,6 +36,7 @@ class EMSettings:
     tolerance: float
     verbose: bool = False
     none: bool = False  # whether samples may have no active row
+    prevalence: float | None = None  # the share of samples that have one, if it is known
 
 
 @dataclass(frozen=True)
@@ -207,7 +208,9 @@ class EM:
         phi = max(phi, self.least_phi)
         none, end = None, len(beta)
         if response.none is not None:
-            share = 1 - expected.without / self.weight
+            share = self.settings.prevalence
+            if share is None:
+                share = 1 - expected.without / self.weight
             none, end = NoneModel(min(max(share, LEAST_SHARE), 1 - LEAST_SHARE), beta[-1]), end - 1
         return ResponseModel(beta[: R * d].reshape(R, d, K), beta[R * d : end], phi, none)
 

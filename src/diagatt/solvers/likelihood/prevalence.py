@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from scipy.special import expit, logit
+
 from diagatt.solvers.likelihood.em import EM, LEAST_SHARE, LatentRows, LikelihoodFit
+from diagatt.solvers.share_interval import share_interval
 
 # Share of the tolerance at which EM with "none" stops: where the log-likelihood of 400 samples
 # gains .04 per iteration, π may still move by .05.
@@ -18,6 +21,8 @@ NONE_TOLERANCE = 0.01
 LEAST_GAIN = 1.0
 # EM would not leave a start whose π is larger.
 MOST_AT_START = 0.95
+# Iterations of EM at each share that is tried for the interval.
+MOST_ITERATIONS = 100
 
 
 def inside(latent: LatentRows) -> LatentRows:
@@ -41,3 +46,19 @@ def unless_all_have_one(em: EM, fit: LikelihoodFit, iterations: int) -> Likeliho
     sure = replace(none, prevalence=1 - LEAST_SHARE, value=0 * none.value)
     model = replace(found.model, response=replace(found.model.response, none=sure))
     return LikelihoodFit(model, found.log_likelihood, fit.history)
+
+
+def prevalence_interval(em: EM, fit: LikelihoodFit) -> tuple[float, float] | None:
+    """Return a 95 % interval for π."""
+    none = fit.model.response.none
+    if none is None:
+        return None
+
+    def at(log_odds: float) -> tuple[float, float]:
+        share = float(expit(-log_odds))
+        fixed = EM(em.expectation, replace(em.settings, prevalence=share, verbose=False))
+        response = replace(fit.model.response, none=replace(none, prevalence=share))
+        found = fixed.run(replace(fit.model, response=response), MOST_ITERATIONS)
+        return fit.log_likelihood - found.log_likelihood, share
+
+    return share_interval(at, float(-logit(none.prevalence)))

@@ -1,0 +1,237 @@
+r"""Weights of rows as flat as held-out responses have them: a temperature and doubt.
+
+A model whose scores mislead is too sure of some rows, which a temperature repairs, and about other
+samples its scores say nothing, which no temperature repairs. Recalibrated weights of one head are
+
+.. math:: κ'_{ij} = (1 - δ)\, \mathrm{softmax}(ψ_i / T)_j + δ u_{ij},
+
+where u are equal weights. They are judged by the evidence of held-out responses
+(`diagatt.certainty.temperature`), in which the predictors of single rows may be corrected,
+:math:`z_{ij} + a + b z_{ij} + ⟨c, x_{ij}⟩`. Otherwise a solver that took wrong rows for the active
+ones would look right: its coefficients explain the response by those rows.
+
+Responses of 400 samples, of two classes above all, leave a wide range of T and δ open. The largest
+evidence picks sharp weights as often as flat ones there. Therefore weights are the flattest ones
+that held-out responses do not reject: those with the least :math:`\sum_i w_i \sum_j κ'^2_{ij}` in
+the region of T and δ that a likelihood ratio test at 5 % leaves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from scipy.special import logit
+from torch import Tensor
+
+from diagatt.attention.rowterms import RowTerms
+from diagatt.certainty.temperature import (
+    MOST_LOG,
+    WORST_TEMPERATURE,
+    held_out_terms,
+    initial_log_dispersion,
+)
+from diagatt.segments import segment_logsumexp, segment_softmax, segment_sum, spread
+from diagatt.solvers.lbfgs import minimize_lbfgs
+from diagatt.solvers.looks import main_directions
+from diagatt.solvers.out_of_fold import OutOfFold
+from diagatt.solvers.problem import Samples
+from diagatt.solvers.sandwich.parameters import with_zeros
+
+# Loss of evidence at which T and δ are rejected: half of the 95 % quantile of χ² with 2 parameters.
+LARGEST_LOSS = 3.0
+# Logarithms of the price of sharp weights, in units of evidence, between which it is searched.
+LOG_PRICES, BISECTIONS = (-4.0, 5.0), 5
+# Where the search for δ begins, and the least and the most that it is.
+FIRST_DOUBT, LEAST_DOUBT, MOST_DOUBT = 0.1, 1e-4, 0.999
+# Doubt up to which sharper scores count as sharper weights.
+LITTLE_DOUBT = 0.05
+# Features by which predictors of rows are corrected: at most one per this many samples.
+SAMPLES_PER_DIRECTION = 40
+# Ridge of the correction, whose columns have unit size; separable classes have no other maximum.
+RIDGE = 0.1
+# How far log φ may move.
+FARTHEST_LOG_PHI = 7.0
+MAX_STEPS, TOLERANCE, LEAST_STEP = 40, 1e-3, 1e-6
+
+
+class Recalibration(NamedTuple):
+    """How weights of rows are changed, and how much evidence they lose as they are."""
+
+    temperature: float = 1.0
+    doubt: float = 0.0
+    loss: float = 0.0
+
+    def __str__(self) -> str:
+        return f"scores divided by {self.temperature:.2f}, doubt {self.doubt:.2f}"
+
+    @property
+    def is_none(self) -> bool:
+        """Whether weights stay as they are."""
+        return self.temperature == 1 and self.doubt == 0
+
+    def says_too_sure(self, row_temperature: float) -> bool:
+        """Whether weights as they are are no posteriors: T̂ > 1.5, or flatter ones are better."""
+        is_flatter = self.temperature > 1 or self.doubt > LITTLE_DOUBT
+        return row_temperature > WORST_TEMPERATURE or (is_flatter and self.loss > LARGEST_LOSS)
+
+    def weights(self, terms: RowTerms, offsets: Tensor, log_prior: Tensor | None) -> Tensor:
+        """Return recalibrated weights of rows, (N, R); `offsets` are those of rows alone."""
+        kappa = terms.weights(self.temperature)
+        return doubted(kappa, offsets, self.doubt, log_prior) if self.doubt > 0 else kappa
+
+
+def doubted(
+    kappa: Tensor, offsets: Tensor, doubt: float, log_prior: Tensor | None = None
+) -> Tensor:
+    """Return weights (N, R) of which a share δ is the same for all rows of a sample.
+
+    What weights leave to "none" stays as it is.
+
+    Examples
+    --------
+    >>> doubted(torch.tensor([[1.0], [0.0]]), torch.tensor([0, 2]), 0.5)[:, 0]
+    tensor([0.7500, 0.2500])
+    """
+    prior = kappa.new_zeros(len(kappa)) if log_prior is None else log_prior.to(kappa)
+    equal = segment_softmax(prior[:, None], offsets)  # (N, 1)
+    return (1 - doubt) * kappa + doubt * spread(segment_sum(kappa, offsets), offsets) * equal
+
+
+def recalibration(unseen: OutOfFold, row_temperature: float) -> Recalibration:
+    """Return what held-out responses make of weights.
+
+    Parameters
+    ----------
+    unseen : OutOfFold
+    row_temperature : float
+        T̂, by which weights of several heads are recalibrated if it is above 1.5.
+    """
+    if unseen.predictors[0].n_heads > 1:
+        too_sure = row_temperature > WORST_TEMPERATURE
+        return Recalibration(row_temperature if too_sure else 1.0)
+    return _Evidence(unseen).flattest()
+
+
+class _Part(NamedTuple):
+    """Held-out samples of one fold; none-rows are candidates like rows."""
+
+    samples: Samples
+    terms: RowTerms
+    is_row: Tensor  # whether a candidate is no none-row, (M,)
+    equal: Tensor  # equal weights of rows, 0 of none-rows, (M,)
+    columns: Tensor  # by which predictors of candidates are corrected, (M, m)
+
+
+class _Evidence:
+    """The evidence of held-out responses, as a function of T, δ, φ and the correction.
+
+    Its place is a vector of log T and logit δ, before they are bounded, the change of log φ, and
+    the correction.
+    """
+
+    def __init__(self, unseen: OutOfFold) -> None:
+        held_out, self.family = held_out_terms(unseen), unseen.samples.family
+        y = torch.cat([part.y for part, _ in held_out]).double()
+        self.log_phi = initial_log_dispersion(self.family, y)
+        self.unit = math.exp(0.5 * self.log_phi) if self.family.has_identity_link else 1.0
+        self.parts = _candidates(held_out)
+        self.count = self.parts[0].columns.shape[1] * unseen.samples.n_outputs
+
+    def flattest(self) -> Recalibration:
+        """Return the flattest weights that are not rejected.
+
+        The squares of weights are subtracted from the evidence at a price, which is found by
+        bisection.
+        """
+        start = torch.zeros(3 + self.count, dtype=torch.float64)
+        start[1] = float(logit(FIRST_DOUBT))
+        alone = self._maximum(0.0, start, (1.0, 0.0))[0]
+        best, start = self._maximum(0.0, start)
+        free = start
+        start = start.clone()
+        start[:2] = 0.0  # δ = ½: at the ends of its range, nothing would pull it away
+        low, high = LOG_PRICES
+        evidence, found = self._maximum(math.exp(high), start)
+        if best - evidence > LARGEST_LOSS:
+            found = free
+            for _ in range(BISECTIONS):
+                middle = 0.5 * (low + high)
+                evidence, place = self._maximum(math.exp(middle), start)
+                if best - evidence > LARGEST_LOSS:
+                    high = middle
+                else:
+                    low, found = middle, place
+        temperature, doubt = _bounded(found[:2]).tolist()
+        return Recalibration(temperature, doubt if doubt > 2 * LEAST_DOUBT else 0.0, best - alone)
+
+    def _maximum(
+        self, price: float, start: Tensor, gate: tuple[float, float] | None = None
+    ) -> tuple[float, Tensor]:
+        """Return the evidence and the place of the maximum, with T and δ as given if they are."""
+
+        def objective(at: Tensor) -> tuple[Tensor, Tensor]:
+            at = at.detach().requires_grad_()
+            evidence, squares = self._at(at, gate)
+            value = price * squares - evidence
+            return value.detach(), torch.autograd.grad(value, at)[0]
+
+        found = minimize_lbfgs(objective, start, MAX_STEPS, TOLERANCE, LEAST_STEP).x
+        return float(self._at(found, gate)[0]), found
+
+    def _at(self, at: Tensor, gate: tuple[float, float] | None) -> tuple[Tensor, Tensor]:
+        """Return the evidence and Σ w_i Σ_j κ'_ij²."""
+        temperature, doubt = _bounded(at[:2]) if gate is None else at.new_tensor(gate)
+        phi: Tensor | float = 1.0
+        if self.family.has_dispersion:
+            phi = (self.log_phi + FARTHEST_LOG_PHI * torch.tanh(at[2] / FARTHEST_LOG_PHI)).exp()
+        theta = at[3:]
+        total, squares = -0.5 * RIDGE * theta.square().sum(), at.new_zeros(())
+        for samples, terms, is_row, equal, columns in self.parts:
+            log_p, z, places = terms.assignments(temperature)
+            p = log_p.exp()
+            some = segment_sum((p * is_row)[:, None], places)[:, 0]
+            mixed = (1 - doubt) * p + doubt * equal * spread(some, places)
+            log_p = torch.where(is_row, mixed, p).clamp(min=1e-300).log()
+            z = z + self.unit * columns @ theta.reshape(columns.shape[1], -1)
+            density = self.family.log_density(spread(samples.y.double(), places), z, phi)
+            weights = samples.weights.double()
+            total = total + weights @ segment_logsumexp(log_p + density, places)
+            squares = squares + weights @ segment_sum((2 * log_p).exp()[:, None], places)[:, 0]
+        return total, squares
+
+
+def _bounded(at: Tensor) -> Tensor:
+    """Return T, between 1/20 and 20, and δ of two numbers without bounds, (2,)."""
+    temperature = (MOST_LOG * torch.tanh(at[0] / MOST_LOG)).exp()
+    doubt = LEAST_DOUBT + (MOST_DOUBT - LEAST_DOUBT) * torch.sigmoid(at[1])
+    return torch.stack([temperature, doubt])
+
+
+def _candidates(held_out: Sequence[tuple[Samples, RowTerms]]) -> list[_Part]:
+    """Return held-out samples with what recalibration needs to know about their candidates."""
+    z = [terms.assignments().predictor for _, terms in held_out]  # (M, K) each
+    most = sum(samples.n_samples for samples, _ in held_out) // SAMPLES_PER_DIRECTION
+    values = [samples.values for samples, _ in held_out]
+    rows = main_directions(torch.cat(values), most).split(list(map(len, values)))
+    pairs = zip(rows, held_out, strict=True)
+    rows = [with_zeros(x, s.offsets) if terms.has_none else x for x, (s, terms) in pairs]
+    columns = torch.cat([torch.cat(z), torch.cat(rows)], dim=1)
+    columns = columns / columns.std(dim=0).clamp(min=1e-12)
+    columns = torch.cat([torch.ones_like(columns[:, :1]), columns], dim=1)
+    each = zip(held_out, columns.split(list(map(len, z))), strict=True)
+    return [_Part(*pair, *_equal_weights(*pair), own) for pair, own in each]
+
+
+def _equal_weights(samples: Samples, terms: RowTerms) -> tuple[Tensor, Tensor]:
+    """Return which candidates are no none-rows, and equal weights of those, both (M,)."""
+    prior = torch.zeros_like(samples.values[:, 0], dtype=torch.float64)
+    if samples.log_prior is not None:
+        prior = samples.log_prior.double()
+    equal = segment_softmax(prior[:, None], samples.offsets)
+    is_row = torch.ones_like(equal)
+    if terms.has_none:
+        equal, is_row = with_zeros(equal, samples.offsets), with_zeros(is_row, samples.offsets)
+    return is_row[:, 0] > 0, equal[:, 0]
