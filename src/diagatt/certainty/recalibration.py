@@ -33,7 +33,7 @@ from diagatt.certainty.temperature import (
     held_out_terms,
     initial_log_dispersion,
 )
-from diagatt.segments import segment_logsumexp, segment_softmax, segment_sum, spread
+from diagatt.segments import offsets_from, segment_logsumexp, segment_softmax, segment_sum, spread
 from diagatt.solvers.lbfgs import minimize_lbfgs
 from diagatt.solvers.looks import main_directions
 from diagatt.solvers.out_of_fold import OutOfFold
@@ -115,16 +115,6 @@ def recalibration(unseen: OutOfFold, row_temperature: float) -> Recalibration:
     return _Evidence(unseen).flattest()
 
 
-class _Part(NamedTuple):
-    """Held-out samples of one fold; none-rows are candidates like rows."""
-
-    samples: Samples
-    terms: RowTerms
-    is_row: Tensor  # whether a candidate is no none-row, (M,)
-    equal: Tensor  # equal weights of rows, 0 of none-rows, (M,)
-    columns: Tensor  # by which predictors of candidates are corrected, (M, m)
-
-
 class _Evidence:
     """The evidence of held-out responses, as a function of T, δ, φ and the correction.
 
@@ -134,11 +124,16 @@ class _Evidence:
 
     def __init__(self, unseen: OutOfFold) -> None:
         held_out, self.family = held_out_terms(unseen), unseen.samples.family
-        y = torch.cat([part.y for part, _ in held_out]).double()
-        self.log_phi = initial_log_dispersion(self.family, y)
+        self.y = torch.cat([part.y for part, _ in held_out]).double()
+        self.weights = torch.cat([part.weights for part, _ in held_out]).double()
+        self.log_phi = initial_log_dispersion(self.family, self.y)
         self.unit = math.exp(0.5 * self.log_phi) if self.family.has_identity_link else 1.0
-        self.parts = _candidates(held_out)
-        self.count = self.parts[0].columns.shape[1] * unseen.samples.n_outputs
+        # One table of all folds; none-rows are candidates like rows.
+        self.terms = _joined([terms for _, terms in held_out])
+        flags, equal = zip(*(_equal_weights(*pair) for pair in held_out), strict=True)
+        self.is_row, self.equal = torch.cat(flags), torch.cat(equal)  # (M,) each
+        self.columns = _correction(held_out, self.terms)  # (M, m)
+        self.count = self.columns.shape[1] * unseen.samples.n_outputs
 
     def flattest(self) -> Recalibration:
         """Return the flattest weights that are not rejected.
@@ -187,20 +182,17 @@ class _Evidence:
         phi: Tensor | float = 1.0
         if self.family.has_dispersion:
             phi = (self.log_phi + FARTHEST_LOG_PHI * torch.tanh(at[2] / FARTHEST_LOG_PHI)).exp()
+        log_p, z, places = self.terms.assignments(temperature)
+        p = log_p.exp()
+        some = segment_sum((p * self.is_row)[:, None], places)[:, 0]
+        mixed = (1 - doubt) * p + doubt * self.equal * spread(some, places)
+        log_p = torch.where(self.is_row, mixed, p).clamp(min=1e-300).log()
         theta = at[3:]
-        total, squares = -0.5 * RIDGE * theta.square().sum(), at.new_zeros(())
-        for samples, terms, is_row, equal, columns in self.parts:
-            log_p, z, places = terms.assignments(temperature)
-            p = log_p.exp()
-            some = segment_sum((p * is_row)[:, None], places)[:, 0]
-            mixed = (1 - doubt) * p + doubt * equal * spread(some, places)
-            log_p = torch.where(is_row, mixed, p).clamp(min=1e-300).log()
-            z = z + self.unit * columns @ theta.reshape(columns.shape[1], -1)
-            density = self.family.log_density(spread(samples.y.double(), places), z, phi)
-            weights = samples.weights.double()
-            total = total + weights @ segment_logsumexp(log_p + density, places)
-            squares = squares + weights @ segment_sum((2 * log_p).exp()[:, None], places)[:, 0]
-        return total, squares
+        z = z + self.unit * self.columns @ theta.reshape(self.columns.shape[1], -1)
+        density = self.family.log_density(spread(self.y, places), z, phi)
+        evidence = self.weights @ segment_logsumexp(log_p + density, places)
+        squares = self.weights @ segment_sum((2 * log_p).exp()[:, None], places)[:, 0]
+        return evidence - 0.5 * RIDGE * theta.square().sum(), squares
 
 
 def _bounded(at: Tensor) -> Tensor:
@@ -210,19 +202,27 @@ def _bounded(at: Tensor) -> Tensor:
     return torch.stack([temperature, doubt])
 
 
-def _candidates(held_out: Sequence[tuple[Samples, RowTerms]]) -> list[_Part]:
-    """Return held-out samples with what recalibration needs to know about their candidates."""
-    z = [terms.assignments().predictor for _, terms in held_out]  # (M, K) each
-    most = sum(samples.n_samples for samples, _ in held_out) // SAMPLES_PER_DIRECTION
+def _joined(terms: Sequence[RowTerms]) -> RowTerms:
+    """Return the terms of all samples of several parts."""
+    return terms[0]._replace(
+        scores=torch.cat([part.scores for part in terms]),
+        effects=torch.cat([part.effects for part in terms]),
+        shared=torch.cat([part.shared for part in terms]),
+        offsets=offsets_from(torch.cat([part.offsets.diff() for part in terms])),
+    )
+
+
+def _correction(held_out: Sequence[tuple[Samples, RowTerms]], terms: RowTerms) -> Tensor:
+    """Return the columns by which predictors of candidates are corrected, (M, m)."""
+    most = len(terms.shared) // SAMPLES_PER_DIRECTION
     values = [samples.values for samples, _ in held_out]
-    rows = main_directions(torch.cat(values), most).split(list(map(len, values)))
-    pairs = zip(rows, held_out, strict=True)
-    rows = [with_zeros(x, s.offsets) if terms.has_none else x for x, (s, terms) in pairs]
-    columns = torch.cat([torch.cat(z), torch.cat(rows)], dim=1)
+    rows = main_directions(torch.cat(values), most)
+    if terms.has_none:
+        lengths = torch.cat([samples.offsets.diff() for samples, _ in held_out])
+        rows = with_zeros(rows, offsets_from(lengths))
+    columns = torch.cat([terms.assignments().predictor, rows], dim=1)
     columns = columns / columns.std(dim=0).clamp(min=1e-12)
-    columns = torch.cat([torch.ones_like(columns[:, :1]), columns], dim=1)
-    each = zip(held_out, columns.split(list(map(len, z))), strict=True)
-    return [_Part(*pair, *_equal_weights(*pair), own) for pair, own in each]
+    return torch.cat([torch.ones_like(columns[:, :1]), columns], dim=1)
 
 
 def _equal_weights(samples: Samples, terms: RowTerms) -> tuple[Tensor, Tensor]:

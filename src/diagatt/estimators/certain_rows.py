@@ -43,7 +43,7 @@ class CertainRows(Calibrated):
             log_prior: Tensor | None = None,
         ) -> Tensor:
             terms = row_terms(module, values, offsets, covariates, None, log_prior)
-            return change.weights(terms, offsets, log_prior)
+            return change.weights(terms, offsets, log_prior).to(values.dtype)
 
         prior = self._log_prior(rows)
         return rows, map_blocks(weights, values, offsets, none, log_prior=prior), offsets
