@@ -114,7 +114,7 @@ test-busy: $(READY)
 
 docs: $(READY)
 	$(PIP) -e ".[docs]"
-	$(BIN)/sphinx-build -b html -W --keep-going docs docs/_build/html
+	OMP_WAIT_POLICY=passive $(BIN)/sphinx-build -b html -W --keep-going docs docs/_build/html
 
 reproduce-table1-cell: $(READY)
 	$(BIN)/python -m benchmarks.table1_cell

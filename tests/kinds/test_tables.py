@@ -18,7 +18,7 @@ LINES = "who,size\nann,1.5\nbob,2.5\n"
         (LINES.replace(",", "\t").encode(), "separated by tabs"),
         (LINES.replace(",", ";").replace(".", ",").encode(), "separated by semicolons"),
         (LINES.replace(",", "|").encode(), "separated by bars"),
-        (gzip.compress(LINES.encode(), mtime=0), "The file is compressed, or a workbook: unpack it"),
+        (gzip.compress(LINES.encode(), mtime=0), "The file is compressed, or a workbook: unpack"),
         (b"PK\x03\x04,;\x00\n1,2\n" + 300 * b"\xff;\x01,", "The file is compressed, or a workb"),
         (LINES.encode("utf-16"), "UTF-16: save it as UTF-8"),
         (LINES.replace("ann", "änn").encode("latin-1"), "t.csv is not written in UTF-8"),
