@@ -18,6 +18,7 @@ from diagatt.solvers.auto.combine import Verdict, judge
 from diagatt.solvers.auto.contest import PER_DIMENSION, Contest, Entry
 from diagatt.solvers.auto.contestants import (
     SAMPLE_FEATURES,
+    SHAPES,
     Contestant,
     attention_contestants,
     extreme_contestants,
@@ -211,11 +212,10 @@ class Auto(Solver):
         width = score_width(min(part.n_features, MOST_DIMENSIONS))
         coarse = part.n_rows * width > LARGE_CONTEST
         plain = [rows for rows in maps if rows != "squares"]
-        is_wide = coarse and part.n_features > MOST_FULL
-        if is_wide:
+        is_large = coarse and part.n_features > MOST_FULL
+        if is_large:
             contest.most_steps = STEPS_OF_WIDE_ROWS
-        if part.n_features > MOST_WIDE:
-            is_wide = True
+        is_wide = is_large or part.n_features > MOST_WIDE
         if is_wide:  # the subspace of squares, or a kernel, costs more than all fits to it
             maps = plain
         contest.enter(c for rows in maps for c in uniform_contestants(rows))
@@ -228,6 +228,8 @@ class Auto(Solver):
         if part.n_features > MOST_DIMENSIONS:
             attending += wide_contestants(family)
         contest.enter([*attending, *_looking_at_extremes(contest), *_latent_rows(contest)])
+        if coarse and not is_wide:
+            contest.enter(_finer(contest))
         if extra is not None and not contest.is_clear(contest.leader(contest.entries), extra):
             beside = (extra.contestant.rows, family, extra.contestant.features, coarse)
             contest.enter(attention_contestants(*beside))
@@ -270,6 +272,16 @@ def _looking_at_extremes(contest: Contest) -> list[Contestant]:
     rows = contest.preparation.of(Contestant("unit")).rows
     is_projected = rows.n_dimensions < len(rows.columns)
     return [] if is_projected else extreme_contestants("unit", rows.columns.tolist())
+
+
+def _finer(contest: Contest) -> list[Contestant]:
+    """Return the rest of the grid on the map where a fit with attention leads a coarse contest."""
+    best = contest.leader(contest.entries).contestant
+    if not best.attends or best.penalties is None or best.extreme or best.rows not in SHAPES:
+        return []
+    entered = [entry.contestant for entry in contest.entries]
+    grid = attention_contestants(best.rows, contest.samples.family)
+    return [contestant for contestant in grid if contestant not in entered]
 
 
 def _latent_rows(contest: Contest) -> list[Contestant]:
