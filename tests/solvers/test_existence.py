@@ -76,6 +76,24 @@ def test_copies_in_a_group_count_once():
     assert copied == pytest.approx(once, rel=0.02)  # the ridge of the GLM weighs half as much
 
 
+@pytest.mark.parametrize("n_groups", [4, 8])
+def test_few_groups_do_not_hide_a_row_and_their_effects_are_none(n_groups):
+    """Products of predictors that follow the group and responses that do, too: 300 draws."""
+    rng, n = np.random.default_rng(2), 120
+    group, found = torch.arange(n) % n_groups, {"effects": [], "row": []}
+    folds = group % 4
+    for seed in range(300):
+        samples = samples_of(n, seed=seed, groups=group)
+        site = torch.tensor(rng.normal(size=(2, n_groups)))
+        eta = torch.tensor(rng.normal(size=n))
+        y = {"effects": samples.y + 3 * site[0][group], "row": samples.y + eta}
+        for name, predictor in (("effects", eta + 3 * site[1][group]), ("row", eta)):
+            test = existence_test(replace(samples, y=y[name]), folds, predictor[:, None])
+            found[name].append(test.p_value < 0.05)
+    assert np.mean(found["effects"]) < 0.05 + 2 * (0.05 * 0.95 / 300) ** 0.5
+    assert np.mean(found["row"]) > 0.95
+
+
 def shifted(family, n=160, seed=0, effect=2.0):
     rng = np.random.default_rng(seed)
     X, place = rng.normal(size=(n, 5, 3)), rng.integers(5, size=n)

@@ -31,6 +31,8 @@ LEVEL = 0.05
 INFLATION = math.sqrt(2.0)
 # Directions of mean rows that are taken out: at most one per this many samples.
 SAMPLES_PER_DIRECTION = 4
+# Counts of groups from which their sums are compared with the normal distribution.
+FEWEST_GROUPS = 20
 # Ridge of the GLM on standardized mean rows: separable classes have no other minimum.
 RIDGE = 1.0
 # What is left of η after mean rows are taken out, relative to η: below, it is rounding.
@@ -83,7 +85,9 @@ def existence_test(
     Parameters
     ----------
     samples : Samples
-        Their `groups`, if any, are taken as independent of each other.
+        Their `groups`, if any, are taken as independent of each other. Fewer than 20 of them could
+        reject nothing: samples are then the units, and η is centred within each group, so that
+        what samples of a group have in common does not count.
     folds : tensor of shape (n,)
     attending : tensor of shape (n, K)
         Predictors of models with attention that have not seen the sample's fold.
@@ -102,13 +106,27 @@ def existence_test(
         held_out = folds == fold
         beside = known[held_out] if pooled is None else _beside(known, pooled)[held_out]
         eta[held_out] = _rest(attending[held_out].double(), beside, w[held_out])
+    group = None if samples.groups is None else torch.unique(samples.groups, return_inverse=True)[1]
+    if group is not None and int(group.max()) + 1 < FEWEST_GROUPS:
+        eta, group = _centred(eta, w, group), None
     products = w * (eta * g).sum(dim=1)  # (n,)
-    if samples.groups is not None:
-        codes = torch.unique(samples.groups, return_inverse=True)[1]
-        products = products.new_zeros(int(codes.max()) + 1).index_add(0, codes, products)
+    if group is not None:
+        products = _sums(products, group)
     size = float(products.square().sum().sqrt())
     statistic = float(products.sum()) / (INFLATION * size) if size > 0 else 0.0
     return Existence(statistic, float(norm.sf(statistic)), len(y), int(folds.max()) + 1)
+
+
+def _sums(values: Tensor, group: Tensor) -> Tensor:
+    """Return sums of values over the samples of every group."""
+    return values.new_zeros(int(group.max()) + 1, *values.shape[1:]).index_add(0, group, values)
+
+
+def _centred(eta: Tensor, weights: Tensor, group: Tensor) -> Tensor:
+    """Return η less its mean in every group, (n, K)."""
+    mass = _sums(weights, group).clamp(min=1e-300)
+    means = _sums(weights[:, None] * eta, group) / mass[:, None]
+    return eta - means[group]
 
 
 def together(tests: Sequence[tuple[Existence | None, float]]) -> Existence:

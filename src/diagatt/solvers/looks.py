@@ -51,7 +51,7 @@ from diagatt.solvers.problem import Samples
 
 # The level that is kept for this test where another one is made as well. Cross-fitting says more
 # only about rows that look like all others, and needs larger effects.
-LOOKS_SHARE = 0.75
+LOOKS_SHARE = 0.5
 # Dimensions of rows: at most this many, and at most one for each output and this many samples.
 MOST_DIMENSIONS, SAMPLES_PER_DIMENSION = 20, 15
 # EM ends after this many passes, or when a sample's log-likelihood gains less than this.

@@ -16,7 +16,7 @@ from diagatt.solvers.looks import LOOKS_SHARE, looks_test
 TEMPERATURE = 2.0
 # Parts of the level: of witnesses, and of entries that were chosen by their scores in the first
 # folds. Rows that are found by their looks have the rest.
-NAMED_SHARE, CHOSEN_SHARE, DECIDING_FOLDS = 0.2, 0.05, 2
+NAMED_SHARE, CHOSEN_SHARE, DECIDING_FOLDS = 0.3, 0.2, 2
 
 
 def contest_existence(contest: Contest, entries: Sequence[Entry]) -> Existence | None:
@@ -25,7 +25,7 @@ def contest_existence(contest: Contest, entries: Sequence[Entry]) -> Existence |
     The default's witnesses are averaged and judged on all samples. Where the user named the
     contestants, they are weighted by their scores in the other folds, as are fits without
     attention. Whoever did well in the folds that decide who goes on is judged on the others, by a
-    small part of the level. A part is kept for rows that are found by their looks.
+    fifth of the level. Half of it is kept for rows that are found by their looks.
     """
     attending = [e for e in entries if e.contestant.attends and _is_complete(e)]
     if not attending:
