@@ -152,6 +152,8 @@ def main_directions(values: Tensor, most: int) -> Tensor:
     >>> main_directions(torch.tensor([[0.0, 1.0], [2.0, 1.0]]), 5).shape  # one feature varies
     torch.Size([2, 1])
     """
+    if most == 0:
+        return values[:, :0].double()
     scale = values.std(dim=0)
     values = ((values - values.mean(dim=0)) / scale)[:, scale > 0]
     if values.shape[1] > min(len(values), MOST_WIDE):

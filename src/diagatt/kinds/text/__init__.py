@@ -71,7 +71,6 @@ class Text(Kind):
         return (TextClassifier if classifies else TextRegressor)(
             text_rows=TextRows(name, layers="joined", cache=settings.get("cache"), verbose=True),
             estimator=estimator,
-            preset=preset,
             random_state=seed,
         )
 
