@@ -35,7 +35,7 @@ def narrowed(member: Member) -> Member:
     half = (linear.T @ Q * ((few / d) ** 0.5 / 2)).to(W)
     query_key[:, :few, few] = query_key[:, few, :few] = half
     query_key[:, few, few] = W[:, d, d] * (few / d) ** 0.5
-    told = DiagonalAttention.with_parameters(
+    narrow = DiagonalAttention.with_parameters(
         *(query_key, None, (Q.T @ attention.value.double()).to(W)),
         *(attention.intercept, attention.covariate),
         temperature=attention.temperature,
@@ -45,4 +45,4 @@ def narrowed(member: Member) -> Member:
         readout=attention.readout,
         family=attention.family,
     )
-    return Member(told, rows.narrowed(Q), member.features, member.weight, member.vote)
+    return Member(narrow, rows.narrowed(Q), member.features, member.weight, member.vote)

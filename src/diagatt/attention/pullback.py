@@ -1,4 +1,4 @@
-r"""A model of mapped rows, told in the original features.
+r"""A model of mapped rows, converted to the original features.
 
 If x' = (x − s)A, lengthened rows are x̃' = x̃B, and
 

@@ -18,7 +18,7 @@ given     m(x) = x
 Wide rows are then projected onto the principal subspace that holds 99.5 % of their variance, at
 most `MOST_DIMENSIONS` of it, or more if those hold too little. Fewer rows than features are
 projected in their own span; beyond `MOST_WIDE` features, some of many rows decide. "common",
-"unit", "full", "scaled" and "given" are affine, so that coefficients of mapped rows can be told in
+"unit", "full", "scaled" and "given" are affine: coefficients of mapped rows can be converted to
 original features.
 """
 

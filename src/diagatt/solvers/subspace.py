@@ -2,8 +2,9 @@ r"""Rows that are too wide for d² parameters are fitted in a principal subspace
 
 A full W, or a covariance of rows, has d² entries: at d = 5000 it fills 200 MB, and a solver keeps
 dozens of them. Rows of unit variance are then projected as the default does it
-(`diagatt.rowmaps`), the solver fits what is left, and the fit is told in the original features:
-with x' = (x − s)A, W = A W' Aᵀ keeps its two factors. Penalties weigh on the coefficients of x'.
+(`diagatt.rowmaps`), the solver fits what is left, and its parameters are converted to the original
+features: with x' = (x − s)A, W = A W' Aᵀ keeps its two factors. Penalties weigh on the coefficients
+of x'.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from diagatt.rowmaps import MOST_WIDE, AffineMap, Full, RowMap, Scaled
 from diagatt.solvers.base import Fitted, Model, Solver, with_errors
 from diagatt.solvers.problem import Problem, Samples, row_weights
 
-__all__ = ["fit_in_subspace", "is_too_wide", "told"]
+__all__ = ["fit_in_subspace", "in_original_features", "is_too_wide"]
 
 # Rows of a store that the subspace is fitted to, about.
 ROWS_OF_STORE = 20_000
@@ -39,7 +40,7 @@ def fit_in_subspace(
     start: Fitted | None = None,
     **how: Any,
 ) -> Fitted:
-    """Let a solver fit projected rows, and tell its fit in the original features."""
+    """Let a solver fit projected rows, and convert its fit to the original features."""
     rows = _subspace(solver, problem, model, seed)
     affine = _affine(rows)
     if start is not None:  # what a solver keeps beside its module is about other rows
@@ -50,7 +51,7 @@ def fit_in_subspace(
 
     few = problem.changed(projected)
     fitted = with_errors(solver.fit(few, model, seed=seed, start=start, **how), few, model)
-    found = told(fitted, rows, problem)
+    found = in_original_features(fitted, rows, problem)
     found.module.to(problem.dtype)
     return replace(found, state=None, row_gaussians=None)
 
@@ -77,7 +78,7 @@ def _affine(rows: RowMap) -> AffineMap:
     return affine
 
 
-def told(fitted: Fitted, rows: RowMap, problem: Problem) -> Fitted:
+def in_original_features(fitted: Fitted, rows: RowMap, problem: Problem) -> Fitted:
     """Return a fit to mapped rows in the features of the problem, which come before the map."""
     affine = _affine(rows)
     covariance, log_likelihood = fitted.value_covariance, fitted.log_likelihood

@@ -18,7 +18,7 @@ from diagatt.solvers.base import Model
 from diagatt.solvers.existence import Existence
 from diagatt.solvers.folds import content_folds
 from diagatt.solvers.likelihood import Likelihood
-from diagatt.solvers.subspace import told as told_in_original_features
+from diagatt.solvers.subspace import in_original_features
 from tests.solvers.auto.samples import problem
 
 refits = import_module("diagatt.solvers.auto.refit")  # the package has a function of this name
@@ -150,9 +150,7 @@ def test_the_likelihood_is_that_of_original_rows():
     entry = contest.entries[1]
     free = Model(ridge=0.0)  # a ridge feels units
     fits = refits._fits(contest, [entry], samples, free, seed=0)
-    told = told_in_original_features(
-        fits[0], contest.preparation.of(entry.contestant).rows, samples
-    )
+    told = in_original_features(fits[0], contest.preparation.of(entry.contestant).rows, samples)
     direct = Likelihood().fit(samples, free, seed=0)
     assert told.log_likelihood == pytest.approx(direct.log_likelihood, abs=0.05)
     np.testing.assert_allclose(told.value_se, direct.value_se, rtol=0.02)

@@ -29,7 +29,7 @@ from diagatt.solvers.auto.shared_rows import score_width
 from diagatt.solvers.base import Fitted, Model, loaded, with_errors
 from diagatt.solvers.problem import Problem
 from diagatt.solvers.sandwich import Objective, sandwich_errors
-from diagatt.solvers.subspace import told
+from diagatt.solvers.subspace import in_original_features
 
 # Rows times score features up to which a batched fit goes through all samples at every step.
 MOST_ENTRIES = 1_000_000_000
@@ -61,14 +61,14 @@ def refit(contest: Contest, verdict: Verdict, problem: Problem, model: Model, **
     prepared = contest.preparation.of(single.contestant)
     whole = _mapped(prepared, contest, problem)
     described = _with_errors(fits[entries.index(single)], single.contestant, whole, model)
-    told_fit = told(described, prepared.rows, problem)
+    original = in_original_features(described, prepared.rows, problem)
     like = _attention(described.module, prepared) if single.contestant.attends else None
-    for module in (told_fit.module, *(member.attention for member in members)):
+    for module in (original.module, *(member.attention for member in members)):
         module.to(problem.dtype)  # the maps stay in float64
     blend, seen = Blend(members, problem.family), contest.samples
     blend.align_heads(seen.values, seen.offsets, seen.log_prior, like)
     return replace(
-        told_fit,
+        original,
         blend=blend,
         described=single.contestant.label,
         finds_rows=verdict.finds_rows,
@@ -101,17 +101,17 @@ def fold_members(contest: Contest, verdict: Verdict, fold: int) -> list[Member]:
 
 
 def _reported(contest: Contest) -> Entry:
-    """Return the best entry whose coefficients can be told in the original features."""
-    told = [
+    """Return the best entry whose coefficients can be converted to the original features."""
+    convertible = [
         entry
         for entry in contest.entries
         if not entry.contestant.features
         and contest.preparation.of(entry.contestant).rows.affine() is not None
     ]
-    alive = [entry for entry in told if entry.is_alive]
+    alive = [entry for entry in convertible if entry.is_alive]
     if alive:
         return contest.leader(alive)
-    return max(told, key=lambda entry: float(entry.log_score.nanmean()))
+    return max(convertible, key=lambda entry: float(entry.log_score.nanmean()))
 
 
 def _with_errors(fitted: Fitted, contestant: Contestant, problem: Problem, model: Model) -> Fitted:
