@@ -1,4 +1,4 @@
-"""`Auto`: ways to fit compete out of fold; those that deserve weight become one model."""
+"""`Auto`: ways to fit are compared out of fold; those with weight become one model."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ __all__ = ["Auto"]
 
 logger = logging.getLogger(__name__)
 
-# The contest takes at most the first count of samples, and as many as have about so many rows, but
-# never fewer than the last count.
+# The contest takes as many samples as have about `CONTEST_ROWS` rows, but no more than
+# `ALL_SAMPLES` and no fewer than `LEAST_SAMPLES`.
 ALL_SAMPLES, CONTEST_ROWS, LEAST_SAMPLES = 2000, 20_000, 300
-# Rows times features of scores from which fewer ways to fit compete.
+# With more rows times score parameters than this, fewer ways to fit compete.
 LARGE_CONTEST = 30_000_000
 # Rows times squared features up to which the contest computes in float64.
 EXACT_SIZE = 2_000_000
@@ -70,7 +70,7 @@ class Auto(Solver):
     Parameters
     ----------
     contestants : sequence of solvers, optional
-        They see rows as they are. By default row maps (`diagatt.rowmaps`), objectives and penalties
+        Their rows are not mapped. By default row maps (`diagatt.rowmaps`), objectives and penalties
         compete: uniform attention, attention by the loss of the pooled row, by the likelihood of
         the mixture over rows, and by the likelihood of Gaussian rows.
     folds : int
@@ -107,7 +107,7 @@ class Auto(Solver):
         self.combine = combine
 
     def refuse(self, problem: Problem, model: Model) -> str | None:
-        """Say what the first contestant that cannot serve refuses."""
+        """Return why the first contestant that cannot serve refuses, if any."""
         if any(solver.says_none for solver in self.contestants or ()):
             return "none=True cannot compete: set solver to that solver itself."
         reasons = (solver.refuse(problem, model) for solver in self.contestants or ())
@@ -125,7 +125,7 @@ class Auto(Solver):
     ) -> Fitted:
         """Compare the contestants, then fit those that have weight to all samples.
 
-        The contest starts cold: what an earlier fit found on held-out samples would leak.
+        The contest does not start from an earlier fit, which has seen the held-out samples.
         """
         units = ResponseUnits.of(problem)
         scaled = units.scaled(problem)
@@ -155,7 +155,7 @@ class Auto(Solver):
         return replace(fitted, contest=lines, out_of_fold=unseen)
 
     def out_of_fold(self, problem: Problem, model: Model, *, seed: int) -> OutOfFold:
-        """Hold the contest alone: what it says of samples out of fold, without a final fit."""
+        """Return the predictions of the contest for held-out samples, without a final fit."""
         units = ResponseUnits.of(problem)
         part = _contest_part(units.scaled(problem), seed)
         groups = None if part.groups is None else part.groups.cpu().numpy()
@@ -190,7 +190,7 @@ class Auto(Solver):
         return OutOfFold(samples, contest.folds, list(blends), verdict.existence)
 
     def _run(self, contest: Contest) -> None:
-        """Enter the contestants: the user's own, or those that fit the form of the model."""
+        """Enter the user's contestants, or those for the form of the model."""
         model, family = contest.model, contest.samples.family
         if self.contestants is not None:
             contest.enter(Contestant("given", solver=solver) for solver in self.contestants)
@@ -227,7 +227,7 @@ class Auto(Solver):
         attending = [c for rows in maps for c in attention_contestants(rows, family, (), coarse)]
         if part.n_features > MOST_DIMENSIONS:
             attending += wide_contestants(family)
-        contest.enter([*attending, *_looking_at_extremes(contest), *_latent_rows(contest)])
+        contest.enter([*attending, *_extremes(contest), *_latent_rows(contest)])
         if coarse and not is_wide:
             contest.enter(_finer(contest))
         if extra is not None and not contest.is_clear(contest.leader(contest.entries), extra):
@@ -247,7 +247,7 @@ class Auto(Solver):
 
 
 def _helpful_features(contest: Contest) -> Entry | None:
-    """Let features of whole samples compete on the best maps; return who gains clearly by them."""
+    """Enter features of whole samples on the best maps; return the best entry if it clearly gains."""
     plain = contest.leader(contest.entries)
     affine = contest.leader([e for e in contest.entries if e.contestant.is_affine])
     sizes_vary = _sizes_vary(contest.samples)
@@ -267,8 +267,8 @@ def _sizes_vary(samples: Samples) -> bool:
     return bool((samples.row_mass != samples.row_mass[0]).any())
 
 
-def _looking_at_extremes(contest: Contest) -> list[Contestant]:
-    """Return fits to the row where a feature is extreme, if mapped rows still have features."""
+def _extremes(contest: Contest) -> list[Contestant]:
+    """Return fits to the row where a feature is extreme, unless rows are projected."""
     rows = contest.preparation.of(Contestant("unit")).rows
     is_projected = rows.n_dimensions < len(rows.columns)
     return [] if is_projected else extreme_contestants("unit", rows.columns.tolist())
@@ -285,7 +285,7 @@ def _finer(contest: Contest) -> list[Contestant]:
 
 
 def _latent_rows(contest: Contest) -> list[Contestant]:
-    """Return the fit that takes rows as Gaussian, if there are samples enough for covariances."""
+    """Return the fit with Gaussian rows, if there are enough samples for its covariances."""
     part = contest.samples
     latent = likelihood_contestant(part.family, part.n_features)
     dimensions = contest.preparation.of(latent).samples.n_features

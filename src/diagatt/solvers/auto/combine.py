@@ -1,11 +1,10 @@
 r"""Weights of contestants, from their out-of-fold log scores.
 
-Within the fits with attention, and within those without, weights are :math:`∝ e^{-nΔ/t}` with the
-gap Δ of the mean score to the best. Predictions are means, so that their weights come from the
-scores of means; votes about rows come from the log scores of responses. Where means cannot tell
-models of latent rows apart, their log scores do: a model of the whole response is judged by more
-than its mean. The two groups are mixed by one α that minimizes the loss of the blended out-of-fold
-means.
+Within the fits with attention, and within the fits without, weights are :math:`∝ e^{-nΔ/t}` with
+the gap Δ of the mean score to the best. Predictions are means, so that their weights come from the
+scores of means; votes on rows come from the log scores of responses. Where scores of means do not
+distinguish models of latent rows, their log scores do: they judge the whole predicted density. The
+two groups are mixed by one α that minimizes the loss of the blended out-of-fold means.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ ALPHA_STEPS, LEAST_WEIGHT = 20, 0.02
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a contest says.
+    """The outcome of a contest.
 
     Attributes
     ----------
@@ -50,7 +49,7 @@ class Verdict:
 
     @property
     def finds_rows(self) -> bool:
-        """Whether rows say more than their mean, out of fold."""
+        """Whether single rows predict more than their mean does, out of fold."""
         return self.existence is not None and self.existence.is_found
 
 
@@ -79,7 +78,7 @@ def judge(contest: Contest, entries: Sequence[Entry]) -> Verdict:
 
 
 def _density_gaps(contest: Contest, entries: Sequence[Entry]) -> list[float]:
-    """Return what log scores say beyond scores of means, as gaps to the best whose mean is good.
+    """Return by how much log scores exceed scores of means, as gaps to the best whose mean is good.
 
     A mean is good if it is no more than one standard error behind the best. Fits without a density
     of their own have no gap.
@@ -125,7 +124,7 @@ def _shares(
 
 
 def _mixing_weight(contest: Contest, means: dict[bool, Tensor]) -> tuple[float, float]:
-    """Return α, and how clearly attention alone beats no attention."""
+    """Return α, and the gain of attention over no attention in standard errors."""
     if len(means) == 1:
         return (1.0, math.inf) if True in means else (0.0, -math.inf)
     grid = [step / ALPHA_STEPS for step in range(ALPHA_STEPS + 1)]
@@ -151,9 +150,9 @@ def _losses(contest: Contest, mean: Tensor) -> Tensor:
 
 
 def _trimmed(weights: list[float]) -> list[float]:
-    """Leave out weights that are not worth a fit, and let the rest sum to one.
+    """Set weights that are not worth a fit to zero, and rescale the rest to sum to one.
 
-    Where many do equally well, so that none of them has the least weight, the first stands for all.
+    Where so many do equally well that none reaches the least weight, the best of them is kept.
     """
     total = sum(weights)
     kept = [w if w >= LEAST_WEIGHT * total else 0.0 for w in weights]

@@ -35,29 +35,29 @@ from diagatt.solvers.problem import Problem, Samples, row_weights
 
 logger = logging.getLogger(__name__)
 
-# Standard errors behind the best that a contestant may be after one fold and after two; a solver
-# that fits on its own costs more and must be nearer, unless samples are few.
+# A contestant goes on if it is at most so many standard errors behind the best after one fold and
+# after two. A solver that fits on its own costs more and must be nearer, unless samples are few.
 AFTER_ONE, AFTER_TWO, AFTER_ONE_ALONE = 3.0, 2.0, 1.0
-# How many go on at most, by either score, after one fold and after two: where all do well, a few
-# stand for all.
+# The most contestants that go on, by either score, after one fold and after two: where all do well,
+# a few represent the rest.
 MOST_AFTER_ONE, MOST_AFTER_TWO = 24, 10
 # Standard errors by which one entry must be better than another to be so clearly.
 CLEAR_GAIN = 2.0
-# Samples per dimension of rows, of which each has one row of interest, below which the rows of
-# interest do not tell a covariance.
+# Each sample has one row of interest; with fewer samples per dimension of rows than this, these
+# rows cannot determine a covariance.
 PER_DIMENSION = 3
-# Ways in which arithmetic fails on data that a contestant is not made for.
+# How arithmetic fails on data for which a contestant is not made.
 BREAKDOWNS = (DivergedError, torch.linalg.LinAlgError)  # type: ignore[attr-defined]
-# Scores of held-out samples: of responses, and of their means alone.
+# Two scores of held-out samples: of the predicted density, and of the predicted mean alone.
 SCORES = ("log_score", "mean_score")
 
 
 @dataclass
 class Entry:
-    """One contestant with what it said about held-out samples."""
+    """One contestant with its predictions for held-out samples and their scores."""
 
     contestant: Contestant
-    z: Tensor  # (n, K), NaN where it was not asked
+    z: Tensor  # (n, K), NaN where it has not predicted
     log_score: Tensor  # (n,)
     mean_score: Tensor  # (n,)
     seconds: float = 0.0
@@ -110,7 +110,7 @@ class Preparation:
         return self._maps[name]
 
     def of(self, contestant: Contestant) -> Prepared:
-        """Return the samples as the contestant sees them."""
+        """Return the samples after the contestant's row map, with its features of samples."""
         key = (contestant.rows, contestant.features)
         if key not in self._prepared:
             rows, samples = self._mapped(contestant.rows)
@@ -167,7 +167,7 @@ class Contest:
         return int(self.folds.max()) + 1
 
     def enter(self, contestants: Iterable[Contestant]) -> list[Entry]:
-        """Let contestants run on all folds, dropping those that fall behind."""
+        """Fit contestants without each fold in turn, and drop those that fall behind."""
         n, empty = self.samples.n_samples, self.samples.values.new_zeros(1, self.samples.n_outputs)
         K = self.samples.family.widened(empty).shape[1]
         unknown = torch.full((n,), torch.nan).to(empty)
@@ -187,7 +187,7 @@ class Contest:
                 began = time.process_time()
                 try:
                     self._run(batch, folds)
-                except BREAKDOWNS as error:  # a contestant that breaks down does not win
+                except BREAKDOWNS as error:  # a contestant that breaks down is out
                     logger.info("%s breaks down: %s", batch[0].contestant.label, error)
                     self._give_up(batch, error)
                     continue
@@ -202,14 +202,14 @@ class Contest:
         return new
 
     def _give_up(self, batch: list[Entry], error: Exception) -> None:
-        """Drop a batch that broke down; if nobody else is left, that is the answer."""
+        """Drop a batch that broke down; raise its error if no contestant is left."""
         for entry in batch:
             entry.is_alive, entry.is_broken = False, True
         if not any(entry.is_alive for entry in self.entries):
             raise error
 
     def _batches(self, entries: Sequence[Entry]) -> list[list[Entry]]:
-        """Return entries that run by what can be fitted together."""
+        """Return the entries that are still fitted, grouped by what can be fitted together."""
         batches: dict[Any, list[Entry]] = {}
         for entry in entries:
             c = entry.contestant
@@ -218,7 +218,7 @@ class Contest:
         return list(batches.values())
 
     def _run(self, batch: list[Entry], folds: list[int]) -> None:
-        """Fit a batch without each of the folds, and ask about the held-out samples."""
+        """Fit a batch without each of the folds, and predict the held-out samples."""
         pairs = [(entry, fold) for entry in batch for fold in folds]
         weights = torch.stack([self.folds != fold for _, fold in pairs], dim=1)
         weights = (weights * self.samples.weights[:, None]).to(self.dtype)
@@ -257,7 +257,7 @@ class Contest:
                     entry.log_score[seen] = entry.mean_score[seen]
 
     def _drop(self, entries: Sequence[Entry], seen: Tensor, stage: int) -> None:
-        """Drop who is far behind, but keep one fit with attention and one without."""
+        """Drop entries that are far behind, but keep one with attention and one without."""
         kept: set[int] = set()
         for score in SCORES:
             best = self.leader(self.entries, seen, score)
@@ -309,7 +309,7 @@ class Contest:
 
 
 def batch_key(contestant: Contestant) -> tuple:
-    """Return what contestants that are fitted together have in common."""
+    """Return a key that is equal for contestants that can be fitted together."""
     linear = contestant.penalties is not None and contestant.penalties.quadratic == LINEAR
     kind = (contestant.attends, contestant.extreme is None, linear)
     return (contestant.rows, contestant.features, *kind)
@@ -323,7 +323,7 @@ def fit_contestants(
     seed: int,
     most_steps: int | None = None,
 ) -> list[Fitted]:
-    """Fit contestants that see rows alike; column m of the weights (n, M) is that of the m-th."""
+    """Fit contestants with the same row map; column m of the weights (n, M) belongs to the m-th."""
     first, samples = contestants[0], prepared.samples
     if not first.is_batched:
         return [
@@ -352,7 +352,7 @@ def _counted(samples: Samples, weights: Tensor) -> Samples:
 def fit_alone(
     contestant: Contestant, problem: Problem, model: Model, seed: int, **how: Any
 ) -> Fitted:
-    """Let a contestant's own solver fit it; a model of latent rows predicts as such."""
+    """Fit a contestant by its own solver; a model of latent rows predicts by their mixture."""
     solver, extreme = contestant.as_solver(), contestant.extreme
     if extreme is not None:
         there = problem.changed(lambda samples: looking_at(samples, extreme))

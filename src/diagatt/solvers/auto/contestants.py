@@ -1,4 +1,4 @@
-"""Who competes by default: row maps, objectives and penalties."""
+"""The contestants of the default: combinations of row map, objective and penalties."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LARGE_RIDGE = 1e6  # stands for it where solvers need a number
 
 
 class Extreme(NamedTuple):
-    """The largest or the smallest entry of a feature, as a reason to look at a row."""
+    """The row of a sample in which one feature is largest or smallest."""
 
     feature: int  # of the original rows
     column: int  # of the mapped rows
@@ -33,22 +33,23 @@ class Extreme(NamedTuple):
 
 @dataclass(frozen=True)
 class Contestant:
-    """One way to fit: what happens to rows, and what is minimized.
+    """One way to fit: a row map and an objective.
 
     Attributes
     ----------
     rows : str
         Name of a row map.
     readout : {"uniform", "pooled", "mixture"}
-        No attention; the loss of the pooled row; or the likelihood of the mixture over rows.
+        Regression without attention, the loss of the pooled row, or the likelihood of the mixture
+        over rows.
     penalties : Penalties, optional
-        Of fits that many contestants make together.
+        Set for contestants that are fitted together with others.
     features : tuple of str
-        Features of whole samples beside attention.
+        Features of whole samples that enter as covariates.
     solver : Solver, optional
-        Fits on its own.
+        The solver that fits this contestant alone.
     extreme : Extreme, optional
-        The score is not fitted: attention goes to the row where a feature is extreme.
+        The score is fixed, not fitted: attention goes to the row in which this feature is extreme.
     """
 
     rows: str
@@ -60,14 +61,14 @@ class Contestant:
 
     @property
     def attends(self) -> bool:
-        """Whether it looks for rows."""
+        """Whether it attends to single rows."""
         if self.extreme is not None:
             return True
         return self.readout != "uniform" if self.solver is None else self.solver.attends
 
     @property
     def is_given(self) -> bool:
-        """Whether the user named it: it sees rows as they are."""
+        """Whether the user named it; its rows are then not mapped."""
         return self.rows == "given"
 
     @property
@@ -77,7 +78,7 @@ class Contestant:
 
     @property
     def is_witness(self) -> bool:
-        """Whether it takes part in the test of any row of interest, however far behind it is."""
+        """Whether the existence test uses it, even after it has been dropped from the contest."""
         if self.penalties is None or self.features or self.rows != "unit":
             return False
         return (self.readout, *self.penalties[:2]) in _WITNESSES
@@ -105,7 +106,7 @@ class Contestant:
 
     @property
     def label(self) -> str:
-        """What tells this contestant from the others of its method."""
+        """What distinguishes this contestant from others with the same solver."""
         words = [f"{self.rows} rows"]
         if self.extreme is not None:
             words = [f"the row with the {self.extreme}"]
@@ -131,16 +132,16 @@ _MIXTURE: _Grid = {
 }
 _UNIFORM: dict[str, tuple[float, ...]] = {"affine": (0.1, 1, 10, 100, 1000), "bent": (1, 10, 100)}
 _SEVERAL_HEADS = [(1, 0.5, 1), (10, 5, 1), (100, 50, 1), (LINEAR, 5, 1)]
-# Steps of a mixture of several heads at most: like batched fits, it stops early. Three heads have
-# a thousand joint assignments per sample, whose slopes take minutes.
+# The most steps of a mixture of several heads, which stops early as batched fits do, and the most
+# heads: three have a thousand joint assignments per sample, whose gradients take minutes.
 _MIXTURE_STEPS, _MIXED_HEADS = 60, 2
-# Penalty of the values where a feature says which row it is: nothing else is fitted.
+# Ridge of the values of "extreme" contestants, which have no other parameters.
 _EXTREME = 3.0
 SHAPES = {
     **dict.fromkeys(("common", "unit"), "affine"),
     **dict.fromkeys(("ranks", "squares", "kernel", "common kernel"), "bent"),
 }
-# Features of whole samples that the fits without attention try beside the mean row.
+# Features of whole samples that fits without attention try in addition to the mean row.
 SAMPLE_FEATURES = (
     ("size",),
     ("size", "sum"),
@@ -150,12 +151,12 @@ SAMPLE_FEATURES = (
     ("min", "max", "spread"),
     ("size", "sum", "max"),
 )
-# The same beside the mean of a kernel of rows: components of a kernel have no extremes to speak of.
+# The same in addition to the mean kernel features, whose extremes mean little.
 _BESIDE_KERNELS = ((), ("size",), ("size", "sum"))
 
 
-# Those whose predictions out of fold decide whether there is any row of interest. They are named
-# beforehand: a test by whoever did best out of fold would find rows in noise.
+# (readout, ridge of W, ridge of u) of the contestants whose out-of-fold predictions enter the
+# existence test. They are fixed beforehand: a test of the best contestant would find rows in noise.
 _WITNESSES = {("pooled", 10, 5), ("pooled", 100, 50), ("mixture", 10, 0.5), ("mixture", 100, 5)}
 
 
@@ -168,7 +169,7 @@ def uniform_contestants(rows: str, features: tuple[str, ...] = ()) -> list[Conte
 
 
 def kernel_contestants(maps: Sequence[str], sizes_vary: bool) -> list[Contestant]:
-    """Return the fits that see how a sample's rows are distributed, by the mean of a kernel."""
+    """Return regressions on mean kernel features, which describe how a sample's rows are spread."""
     kernels = ["kernel", *(["common kernel"] if "common" in maps else [])]
     beside = _BESIDE_KERNELS if sizes_vary else _BESIDE_KERNELS[:1]
     return [
@@ -179,7 +180,7 @@ def kernel_contestants(maps: Sequence[str], sizes_vary: bool) -> list[Contestant
 def attention_contestants(
     rows: str, family: Family, features: tuple[str, ...] = (), coarse: bool = False
 ) -> list[Contestant]:
-    """Return the fits with attention on one map; few of them if the grid is coarse."""
+    """Return the fits with attention on one map; a coarse grid has few of them."""
     shape = "coarse" if coarse else SHAPES[rows]
     found = [Contestant(rows, "pooled", Penalties(*p), features) for p in _POOLED[shape]]
     if _mixes(family):
@@ -193,7 +194,7 @@ def _mixes(family: Family) -> bool:
 
 
 def extreme_contestants(rows: str, features: Sequence[int]) -> list[Contestant]:
-    """Return fits to the row where one feature is extreme; features are those that vary."""
+    """Return fits to the row in which one feature is extreme, for all features that vary."""
     return [
         Contestant(
             *(rows, "uniform", Penalties(LINEAR, LINEAR, _EXTREME)),
@@ -205,7 +206,7 @@ def extreme_contestants(rows: str, features: Sequence[int]) -> list[Contestant]:
 
 
 def wide_contestants(family: Family) -> list[Contestant]:
-    """Return fits with linear scores, for rows that are wider than quadratic scores can be."""
+    """Return fits with linear scores, for rows too wide for quadratic scores."""
     found = [Contestant("wide", "pooled", Penalties(LINEAR, linear, value)) for linear, value in
              ((5, 1), (50, 10))]  # fmt: skip
     if _mixes(family):
@@ -214,14 +215,14 @@ def wide_contestants(family: Family) -> list[Contestant]:
 
 
 def likelihood_contestant(family: Family, n_features: int = 0) -> Contestant:
-    """Return the fit that takes rows as Gaussian; scales of features do not matter to it."""
+    """Return the fit that models rows as Gaussian; it does not depend on scales of features."""
     readout = "mixture" if family.predicts_mixtures else "pooled"
-    rows = "full" if n_features <= MOST_FULL else "unit"  # wider rows are the same after both
+    rows = "full" if n_features <= MOST_FULL else "unit"  # both maps treat wider rows alike
     return Contestant(rows, readout, solver=Likelihood())
 
 
 def solver_contestants(model: Model, family: Family) -> list[Contestant]:
-    """Return who competes where scores have another form than affine: solvers, one by one."""
+    """Return the contestants for score forms other than affine: solvers, each fitted alone."""
     rows = "full" if model.score_form.has_constant else "scaled"
     return [*_latent_contestants(rows, family, model.n_heads), Contestant(rows, solver=Gradient())]
 
@@ -229,7 +230,7 @@ def solver_contestants(model: Model, family: Family) -> list[Contestant]:
 def several_heads_contestants(
     maps: Sequence[str], family: Family, n_heads: int
 ) -> list[Contestant]:
-    """Return who competes for several heads: pooled rows in batches, and latent rows."""
+    """Return the contestants for several heads: batched fits to pooled rows, and latent rows."""
     batched = [
         Contestant(rows, "pooled", Penalties(*ridges))
         for rows in maps
@@ -240,7 +241,7 @@ def several_heads_contestants(
 
 
 def _latent_contestants(rows: str, family: Family, n_heads: int) -> list[Contestant]:
-    """Return the solvers that see rows of interest as latent, and the one without attention."""
+    """Return the solvers with latent rows of interest, and regression without attention."""
     found = [
         Contestant(rows, "uniform", solver=Uniform()),
         Contestant(rows, likelihood_contestant(family).readout, solver=Likelihood()),

@@ -1,8 +1,7 @@
 """Attention to the row where one feature is extreme: the last visit, the largest cell.
 
 The score is linear in that feature, ψ(x) = ±SHARPNESS · x_c, and is not fitted. The rest is a
-regression on the rows that it finds, which is a fit without scores whose rows have ψ as their
-prior.
+regression on the rows that it finds: a fit without scores whose rows have ψ as their log prior.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from diagatt.solvers.auto.contestants import Extreme
 from diagatt.solvers.base import Fitted
 from diagatt.solvers.problem import Samples
 
-# Slope of the score in standard deviations of the feature. Entries that differ by a hundredth of
-# one are told apart; equal entries share the attention.
+# Slope of the score per standard deviation of the feature. Entries that differ by a hundredth of it
+# are distinguished; equal entries share the attention.
 SHARPNESS = 1000.0
 
 
 def looking_at(samples: Samples, extreme: Extreme) -> Samples:
-    """Return the samples with a prior on the rows where the feature is extreme."""
+    """Return the samples with a log prior on the rows where the feature is extreme."""
     prior = extreme.sign * SHARPNESS * samples.values[:, extreme.column]  # (N,)
     return replace(
         samples, log_prior=prior if samples.log_prior is None else samples.log_prior + prior
@@ -43,7 +42,7 @@ def extreme_rows(samples: Samples, extremes: Sequence[Extreme]) -> Tensor:  # (M
 
 @torch.no_grad()
 def scored(fitted: Fitted, extreme: Extreme) -> Fitted:
-    """Return a fit to those rows as one that finds them by its own score."""
+    """Return a fit to these rows with the score that finds them."""
     query_key = fitted.module.query_key
     matrix = query_key.matrix().clone()  # (1, d + 1, d + 1) of affine scores
     d = matrix.shape[1] - 1

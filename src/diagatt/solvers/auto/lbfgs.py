@@ -26,7 +26,7 @@ def minimize_many(objective: Objective, start: Tensor, max_steps: int, tolerance
     Parameters
     ----------
     objective : callable
-        Gives values and gradients of the problems whose indices it is told.
+        Returns values and gradients of the problems whose indices it is given.
     start : tensor of shape (M, P), float64
     max_steps : int
     tolerance : float
@@ -102,7 +102,7 @@ def _search(
     x[open_], value[open_], slope[open_] = line.x[open_], line.value[open_], line.slope[open_]
     for _ in range(MOST_TRIALS - 1):
         own, t = line.at(open_), length[open_]
-        # The minimum of the parabola through what is known, between a tenth and a half.
+        # The minimum of the parabola through the known values, between a tenth and a half.
         best = -own.descent * t.square() / (2 * (tried - own.value - t * own.descent))
         best = torch.where(torch.isfinite(best), best, 0.1 * t)
         length[open_] = torch.maximum(torch.minimum(best, 0.5 * t), 0.1 * t)
@@ -127,7 +127,7 @@ def _trial(
 
 
 class _Memory:
-    """The last steps of every problem, and what they say about its curvature.
+    """The last steps of every problem, which approximate its curvature.
 
     The inverse Hessian is kept in the compact form of Byrd, Nocedal and Schnabel (1994):
     H = γI + [S γY] [[R⁻ᵀ(D + γYᵀY)R⁻¹, −R⁻ᵀ], [−R⁻¹, 0]] [S γY]ᵀ, where R is the upper triangle of
@@ -163,7 +163,7 @@ class _Memory:
         mixed = self._mixed[:, order[:, None], order].triu()
         squared = self._squared[:, order[:, None], order]
         diagonal = mixed.diagonal(dim1=1, dim2=2).clone()[:, :, None]
-        # A pair that taught nothing is zero, and so is its line: any pivot will do.
+        # A pair without information is zero, and so is its line: any pivot will do.
         mixed.diagonal(dim1=1, dim2=2).masked_fill_(diagonal[:, :, 0] == 0, 1.0)
         column = slope[:, :, None]
         of_steps = (self._steps @ column)[:, order]  # Sᵀg, (M, m, 1)
@@ -178,7 +178,7 @@ class _Memory:
         return self._scale * (slope - against[:, 0]) + along[:, 0]
 
     def remember(self, step: Tensor, change: Tensor, moved: Tensor) -> None:
-        """Keep the steps along which the slope rose; of the others nothing is learned."""
+        """Keep the steps along which the slope rose; the others carry no information."""
         product = (step * change).sum(dim=1)
         curved = moved & (product > 1e-10 * step.norm(dim=1) * change.norm(dim=1))
         if not bool(curved.all()):

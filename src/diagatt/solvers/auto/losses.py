@@ -138,7 +138,7 @@ class _Slopes(NamedTuple):
 
 
 def attention_loss(layout: Layout, parts: Parts, weights: Tensor, mixes: Tensor) -> Loss:
-    """Score all fits in one product, then let each kind of readout judge its own."""
+    """Return the losses of fits with attention, whose scores come from one product."""
     given = (*parts.attention_and_effects(), parts.shared, weights, parts.log_phi)
     if not bool(mixes.any()):
         found = _pooled_slopes(layout, *given)

@@ -37,7 +37,7 @@ from diagatt.solvers.auto.losses import (
 from diagatt.solvers.auto.shared_rows import SharedRows, score_width, symmetric_matrix
 from diagatt.solvers.problem import Samples
 
-# Steps at most, fewer where each passes over many wide rows (to stop early is a penalty, too), and
+# The most steps, fewer where each passes over many wide rows (stopping early also regularizes), and
 # the share of the objective below which a gain ends a fit.
 MOST_STEPS, STEPS_OF_WIDE_ROWS, TOLERANCE = 60, 30, 1e-5
 GLM_STEPS, GLM_TOLERANCE, START_TOLERANCE = 200, 1e-7, 1e-4
@@ -70,7 +70,7 @@ class ManyFits:
     n_free : int
         How many leading covariates are not penalized.
     rows : tensor of shape (M, n, d), optional
-        One row per sample that each fit without scores sees instead of the mean row.
+        One row per sample that each fit without scores uses instead of the mean row.
     n_heads : int
         R, of all fits; several heads are for the loss of pooled rows.
     coupling : {"distinct", "independent"}
@@ -145,7 +145,7 @@ class ManyFits:
     def fit(self) -> Tensor:
         """Return the parameters of all fits, (M, P): scores from 0, values from the pooled GLM.
 
-        Heads come one after the other, from 0: from one start they would all find the same rows.
+        Heads are added one by one, each from 0: from a common start they would find the same rows.
         """
         if self.n_heads > 1:
             fewer = replace(self, n_heads=self.n_heads - 1)

@@ -36,7 +36,7 @@ MOST_ENTRIES = 1_000_000_000
 
 
 def refit(contest: Contest, verdict: Verdict, problem: Problem, model: Model, **how: Any) -> Fitted:
-    """Return the blend of what is worth keeping, and the single fit that is reported."""
+    """Return the blend of entries with weight, and the fit whose coefficients are reported."""
     entries = contest.entries
     single = _reported(contest)
     wanted = [
@@ -88,7 +88,7 @@ def _attention(module: DiagonalAttention, prepared: Prepared) -> Tensor | None: 
 def fold_members(contest: Contest, verdict: Verdict, fold: int) -> list[Member]:
     """Return the members of the blend as they were fitted without a fold.
 
-    Modules are copies: what is done to them does not change the contest's.
+    Modules are copies, so that changing them does not change those of the contest.
     """
     found = []
     for entry, weight, vote in zip(contest.entries, verdict.weights, verdict.votes, strict=True):
@@ -138,7 +138,7 @@ def _with_errors(fitted: Fitted, contestant: Contestant, problem: Problem, model
 def _fits(
     contest: Contest, entries: Sequence[Entry], problem: Problem, model: Model, **how: Any
 ) -> list[Fitted]:
-    """Fit entries to all samples, those together that can be."""
+    """Fit entries to all samples, together where that is possible."""
     found: dict[int, Fitted] = {}
     same = problem.n_samples == contest.samples.n_samples  # they are in memory
     groups: dict[Any, list[Entry]] = {}
@@ -165,7 +165,7 @@ def _fits(
 
 
 def _mapped(prepared: Prepared, contest: Contest, problem: Problem) -> Problem:
-    """Return all samples as a map makes them: those of the contest, if they are all and alike."""
+    """Return all samples after a row map; those of the contest, if these are all samples."""
     here = prepared.samples
     if problem.in_memory is contest.samples and here.dtype == problem.dtype:
         return here

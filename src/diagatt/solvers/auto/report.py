@@ -1,4 +1,4 @@
-"""What the contest found, line by line."""
+"""The report of a contest: one line per contestant."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from diagatt.solvers.auto.units import ResponseUnits
 
 
 def report_lines(contest: Contest, verdict: Verdict, units: ResponseUnits) -> list[dict[str, Any]]:
-    """Return one line per contestant, best first; who was dropped has no scores of all folds."""
+    """Return one line per contestant, best first; those that were dropped have no scores."""
     leader = contest.leader(contest.entries)
     lines = []
     for entry, weight, vote in zip(contest.entries, verdict.weights, verdict.votes, strict=True):

@@ -1,4 +1,4 @@
-"""Rows that many fits share, and the products by which they see them."""
+"""Rows that many fits share, and the products with their parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether there is any row of interest, by the fits that the contest has made out of fold."""
+"""The existence test of the default, from the out-of-fold fits of its contest."""
 
 from __future__ import annotations
 
@@ -12,27 +12,26 @@ from diagatt.solvers.auto.contest import Contest, Entry
 from diagatt.solvers.existence import Existence, existence_test, together
 from diagatt.solvers.looks import LOOKS_SHARE, looks_test
 
-# Gap in the log score of all samples that divides the weight of an entry by e.
+# A gap of so much in the summed log score divides the weight of an entry by e.
 TEMPERATURE = 2.0
-# Parts of the level: of witnesses, and of entries that were chosen by their scores in the first
-# folds. Rows that are found by their looks have the rest.
+# Shares of the level for witnesses, and for entries that were chosen by their scores in the first
+# folds. The rest is for rows that are found without responses.
 NAMED_SHARE, CHOSEN_SHARE, DECIDING_FOLDS = 0.3, 0.2, 2
 
 
 def contest_existence(contest: Contest, entries: Sequence[Entry]) -> Existence | None:
-    """Test whether rows say more than their mean; None if no entry attends.
+    """Test whether single rows predict more than their mean does; None if no entry attends.
 
-    The default's witnesses are averaged and judged on all samples. Where the user named the
-    contestants, they are weighted by their scores in the other folds, as are fits without
-    attention. Whoever did well in the folds that decide who goes on is judged on the others, by a
-    fifth of the level. Half of it is kept for rows that are found by their looks.
+    The default's witnesses, which are fixed beforehand, are averaged and judged on all samples.
+    Entries that did well in the first folds are judged on the other folds only. Contestants that
+    the user named are weighted by their scores in the other folds, as are fits without attention.
     """
     attending = [e for e in entries if e.contestant.attends and _is_complete(e)]
     if not attending:
         return None
     without = [e for e in entries if not e.contestant.attends and _is_complete(e)]
-    # Extremes are those of some row, and so are most spreads: what they explain is no reason to
-    # believe in none.
+    # The largest and the smallest entry come from single rows, and so do most spreads: what they
+    # explain does not speak against a row of interest.
     without = [e for e in without if not {"min", "max", "spread"} & set(e.contestant.features)]
     pooled = _mean_predictor(contest, without, _weights(contest, without)) if without else None
     by_looks = (looks_test(contest.samples, pooled, contest.seed), LOOKS_SHARE)
@@ -52,7 +51,7 @@ def contest_existence(contest: Contest, entries: Sequence[Entry]) -> Existence |
 def _of_the_chosen(
     contest: Contest, attending: Sequence[Entry], pooled: Tensor | None
 ) -> Existence | None:
-    """Test those who are left on the folds that did not decide about them."""
+    """Test the entries that are left on the folds that did not decide about them."""
     chosen = [e for e in attending if e.is_alive and not e.contestant.features]
     later = contest.folds >= DECIDING_FOLDS
     if not chosen or contest.n_folds < DECIDING_FOLDS + 2:
