@@ -247,7 +247,7 @@ class Auto(Solver):
 
 
 def _helpful_features(contest: Contest) -> Entry | None:
-    """Enter features of whole samples on the best maps; return the best entry if it clearly gains."""
+    """Enter features of whole samples on the best maps; return the best if it clearly gains."""
     plain = contest.leader(contest.entries)
     affine = contest.leader([e for e in contest.entries if e.contestant.is_affine])
     sizes_vary = _sizes_vary(contest.samples)
