@@ -1,6 +1,7 @@
 """``diagatt fit`` and ``diagatt predict`` on stores: parts, checkpoints, files of others."""
 
 import json
+import re
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 from diagatt import DiagAttRegressor, GatedAttentionRegressor, PooledRegressor, modelfile, simulate
 from diagatt.commands import predict as predict_module
 from diagatt.commands.cli import app
+from diagatt.report import render_page
 from diagatt.stores import RowStore
 
 
@@ -201,3 +203,20 @@ def test_what_a_killed_writer_left_of_the_list_of_parts_stops_nobody(tmp_path):
     (out / "._written.json.99999999.0123abcd.tmp").write_bytes(b"half")  # no process has this id
     predict_module._prepare_folder(out, ["part-00000.parquet"])
     assert [path.name for path in out.iterdir()] == ["_written.json"]
+
+
+def test_the_page_of_a_store_is_that_of_its_samples_in_memory_and_reads_one_part_at_a_time(
+    folder, tmp_path, monkeypatch
+):
+    """`explain` read the whole store into memory."""
+    model, store = DiagAttRegressor.load(folder / "m"), RowStore(folder / "store")
+    y = store.responses()
+    expected = render_page(model, store.to_rows(), y, title="store: which rows decided?")
+    monkeypatch.setattr(RowStore, "take", lambda *_: pytest.fail("the store is read whole"))
+    succeed("explain", folder / "m", folder / "store", "-o", tmp_path / "p.html")
+    page = (tmp_path / "p.html").read_text(encoding="utf-8")
+    own, expected = (re.search('"top":.*?"standout":.*?]', text)[0] for text in (page, expected))
+    own, expected = (re.split(r"(-?\d+\.\d+)", text) for text in (own, expected))
+    assert own[::2] == expected[::2]
+    for one, other in zip(own[1::2], expected[1::2], strict=True):
+        assert float(one) == pytest.approx(float(other), rel=1e-4, abs=0.1)

@@ -62,7 +62,8 @@ def explain(
             raise ValueError("--heat-maps are for slides: the model was fitted to something else.")
         fitted = options.with_cache(fitted, cache)
         inputs = read_inputs(data, columns)
-        inputs = inputs.kind.in_memory(inputs)
+        if hasattr(fitted, "prepare"):  # a model that makes its own rows
+            inputs = inputs.kind.in_memory(inputs)
         unit = columns.known.get("exposure")
         if unit is not None and "exposure" not in inputs.known and inputs.y is not None:
             raise ValueError(

@@ -20,10 +20,9 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from diagatt.families import FAMILIES, get_family
 from diagatt.files import write_atomically
 from diagatt.metrics import class_scores, concordance, crlr, number_scores
-from diagatt.ragged import RaggedRows
 from diagatt.report.encoding import contents, safe_json
-from diagatt.report.samples import NEAR, Samples, collect
-from diagatt.report.top import DRAWINGS, standing_out
+from diagatt.report.samples import NEAR, Samples, collect, rows_of
+from diagatt.report.top import DRAWINGS, located_distances, standing_out
 from diagatt.tables import percent
 
 _SCRIPTS = ("data.js", "tooltip.js", "drawing.js", "sample.js", "list.js", "top.js", "page.js")
@@ -89,10 +88,12 @@ def render_page(
     samples = collect(model, X, y, **shown)
     title = title or "Which rows decided?"
     names = _feature_names(model, feature_names)
-    values = RaggedRows.coerce(X).values
     drawing = DRAWINGS[samples.kind]
-    top = drawing.top(samples, values, names)
-    standout = standing_out(samples, values, names) if drawing.names_features else None
+    distances, standout = None, None
+    if drawing.names_features:
+        distances = located_distances(rows_of(X), samples.packed_located.ravel())
+        standout = standing_out(distances, names)
+    top = drawing.top(samples, distances, names)
     style = _asset("page.css")
     script = "".join(_asset(name) for name in _SCRIPTS)
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)

@@ -13,6 +13,7 @@ from diagatt.kinds.answers import Answers, answer
 from diagatt.lifetimes import read_times
 from diagatt.metrics import rmse
 from diagatt.ragged import RaggedRows
+from diagatt.stores import RowStore
 
 # A predicted number is "near" its response within this many RMSE, else "far" from it.
 NEAR = 2.0
@@ -123,7 +124,7 @@ def collect(
     Parameters
     ----------
     model : fitted estimator with `attention`, `locate` and `predict`
-    X : samples
+    X : samples, in memory or a `RowStore`
     y : array of shape (n,), optional
         Responses: with them, the page separates right from wrong predictions and shows metrics.
         For times to an event, the model predicts risks, and only their order is compared.
@@ -148,7 +149,7 @@ def collect(
     >>> samples.weights.shape, samples.kind
     ((1200, 1), 'rows')
     """
-    rows = RaggedRows.coerce(X)
+    rows = rows_of(X)
     known = {"exposure": exposure, "offset": offset}
     known = {name: given for name, given in known.items() if given is not None}
     answers = answer(model, rows, covariates, known)
@@ -177,25 +178,41 @@ def collect(
     elif response is not None:
         response = response.astype(np.float64)
     weights = np.concatenate(answers.weights)
+    lengths = rows.lengths() if isinstance(rows, RowStore) else rows.lengths
+    offsets = offsets_from(lengths)
     ids = [f"sample {i}" for i in range(n)] if ids is None else _check_count(ids, n, "ids")
     return Samples(
-        offsets=rows.offsets,
+        offsets=offsets,
         weights=weights,
         scores=_scores(model, answers),
-        located=_located(answers.located, rows, weights),
+        located=_located(answers.located, offsets, weights),
         prediction=prediction,
         labels=labels,
         probability=probability,
         y=response,
         ids=[str(name) for name in ids],
         texts=None if texts is None else [str(text) for text in _check_count(texts, n, "texts")],
-        spans=_check_spans(texts, spans, rows.lengths),
+        spans=_check_spans(texts, spans, lengths),
         images=_check_images(images, n),
-        boxes=_check_boxes(images, boxes, rows.lengths),
-        true_rows=_check_true_rows(true_rows, rows.lengths),
-        row_ids=rows.row_ids,
+        boxes=_check_boxes(images, boxes, lengths),
+        true_rows=_check_true_rows(true_rows, lengths),
+        row_ids=_row_ids(rows),
         times=times,
     )
+
+
+def rows_of(X: Any) -> RaggedRows | RowStore:
+    """Return samples in memory as RaggedRows, and those on disk as they are."""
+    return X if isinstance(X, RowStore) else RaggedRows.coerce(X)
+
+
+def _row_ids(rows: RaggedRows | RowStore) -> np.ndarray | None:
+    """Return the ids of all rows, (N,), if rows have any."""
+    if not isinstance(rows, RowStore):
+        return rows.row_ids
+    if not rows.has_row_ids:
+        return None
+    return np.concatenate([part.X.row_ids for part in rows.parts()])
 
 
 def _scores(model: Any, answers: Answers) -> np.ndarray | None:
@@ -204,11 +221,11 @@ def _scores(model: Any, answers: Answers) -> np.ndarray | None:
     return None if averaged or answers.scores is None else np.concatenate(answers.scores)
 
 
-def _located(located: np.ndarray, rows: RaggedRows, weights: np.ndarray) -> np.ndarray:
+def _located(located: np.ndarray, offsets: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return one row per head, (n, R): the largest weight if `locate` names more or fewer."""
     if located.shape[1] == weights.shape[1]:
         return located
-    return np.array([part.argmax(axis=0) for part in np.split(weights, rows.offsets[1:-1])])
+    return np.array([part.argmax(axis=0) for part in np.split(weights, offsets[1:-1])])
 
 
 def _check_responses(y: Any, n: int) -> np.ndarray | None:

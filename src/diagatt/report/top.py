@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from diagatt.report.samples import Samples
+from diagatt.stores import RowStore
 
 MOST = 12  # entries per group
 MOST_GROUPS = 8
 MOST_FEATURES = 3  # features that are named per located row
+BLOCK_NUMBERS = 2**20  # that are read in one go
 
 
 def groups(samples: Samples) -> list[tuple[str, np.ndarray]]:
@@ -76,25 +78,21 @@ def top_patches(samples: Samples, *_: Any) -> list[dict[str, Any]]:
     return _by_group(samples, entries)
 
 
-def top_features(samples: Samples, values: np.ndarray, names: list[str]) -> list[dict[str, Any]]:
+def top_features(samples: Samples, distances: np.ndarray, names: list[str]) -> list[dict[str, Any]]:
     """Return the features whose mean over located rows is most standard deviations off."""
-    distances = _distances(values)
+    by_sample = distances.reshape(*samples.located.shape, -1)  # (n, R, d)
 
     def entries(inside: np.ndarray) -> list[dict]:
-        distance = _mean(distances[samples.packed_located[inside].ravel()])
+        distance = _mean(by_sample[inside].reshape(-1, len(names)))
         return _entries(names, distance, np.argsort(-np.abs(distance), kind="stable")[:MOST])
 
     return _by_group(samples, entries)
 
 
-def standing_out(samples: Samples, values: np.ndarray, names: list[str]) -> list[str]:
-    """Return the features that set each located row apart, n·R times ``"CD8A +2.1, LYZ −1.3"``.
-
-    Numbers are distances from the mean of all rows, in standard deviations of the feature.
-    """
-    distance = _distances(values)[samples.packed_located.ravel()]  # (n·R, d)
-    best = np.argsort(-np.abs(distance), axis=1, kind="stable")[:, :MOST_FEATURES]
-    lines = zip(best.tolist(), np.take_along_axis(distance, best, axis=1).tolist(), strict=True)
+def standing_out(distances: np.ndarray, names: list[str]) -> list[str]:
+    """Return the features that set each located row apart, n·R times ``"CD8A +2.1, LYZ −1.3"``."""
+    best = np.argsort(-np.abs(distances), axis=1, kind="stable")[:, :MOST_FEATURES]
+    lines = zip(best.tolist(), np.take_along_axis(distances, best, axis=1).tolist(), strict=True)
     return [
         ", ".join(
             f"{names[j]} {x:+.1f}".replace("-", "−")
@@ -105,21 +103,56 @@ def standing_out(samples: Samples, values: np.ndarray, names: list[str]) -> list
     ]
 
 
+def located_distances(X: Any, located: np.ndarray) -> np.ndarray:
+    """Return located rows less the mean of all rows, in standard deviations, (L, d).
+
+    Rows are read once, block by block, so that a `RowStore` need not fit into memory. Missing
+    entries stay missing.
+
+    Parameters
+    ----------
+    X : RaggedRows or RowStore
+    located : int array of shape (L,)
+        Places among the rows of all samples.
+    """
+    found = np.empty((len(located), X.n_features))
+    count, total, squares = np.zeros((3, X.n_features))
+    shift, start = None, 0
+    for block in _row_blocks(X):
+        x = block.astype(np.float64)
+        here = (located >= start) & (located < start + len(x))
+        found[here] = x[located[here] - start]
+        start += len(x)
+        if shift is None:
+            shift = _mean(x)  # sums of squares around a mean lose no digits
+        observed = ~np.isnan(x)
+        gap = np.where(observed, x - shift, 0.0)
+        count += observed.sum(axis=0)
+        total += gap.sum(axis=0)
+        squares += np.square(gap).sum(axis=0)
+    offset = total / count.clip(min=1)
+    spread = np.sqrt(np.maximum(squares / count.clip(min=1) - offset**2, 0.0))
+    return (found - shift - offset) / np.where(spread > 0, spread, 1.0)
+
+
+def _row_blocks(X: Any) -> Iterator[np.ndarray]:
+    """Yield all rows in order, as dense blocks."""
+    parts = (part.X for part in X.parts()) if isinstance(X, RowStore) else [X]
+    for part in parts:
+        size = max(1, BLOCK_NUMBERS // part.n_features)
+        for start in range(0, part.n_rows, size):
+            block = part.values[start : start + size]
+            yield block.toarray() if part.is_sparse else block
+
+
 def _mean(values: np.ndarray) -> np.ndarray:
     """Return means of observed entries, (d,); 0 for features without any."""
     observed = ~np.isnan(values)
     return np.where(observed, values, 0).sum(axis=0) / observed.sum(axis=0).clip(min=1)
 
 
-def _distances(values: np.ndarray) -> np.ndarray:
-    """Return rows less their mean, in standard deviations; missing entries stay missing."""
-    gap = values - _mean(values)
-    spread = np.sqrt(_mean(gap**2))
-    return gap / np.where(spread > 0, spread, 1.0)
-
-
 def _entries(names: list[str], values: np.ndarray, chosen: Any) -> list[dict]:
-    return [{"name": names[k], "value": float(values[k])} for k in chosen]
+    return [{"name": names[k], "value": float(f"{values[k]:.6g}")} for k in chosen]
 
 
 @lru_cache(maxsize=100_000)
@@ -133,8 +166,9 @@ def _word(text: str) -> str:
 class Drawing:
     """One way in which the page draws rows.
 
-    ``top(samples, values, feature_names)`` lists what located rows have in common; a row takes
-    ``row_bytes`` besides its weights and scores.
+    ``top(samples, distances, feature_names)`` lists what located rows have in common, whose
+    distances from the mean row are those of `located_distances`; a row takes ``row_bytes`` besides
+    its weights and scores.
     """
 
     top: Callable[..., list[dict[str, Any]]]

@@ -273,6 +273,11 @@ class RowStore:
         """Whether rows have weights."""
         return ROW_WEIGHT in self._manifest.layout.columns
 
+    @property
+    def has_row_ids(self) -> bool:
+        """Whether rows have ids."""
+        return ROW_IDS in self._manifest.layout.columns
+
     def smallest_row_weight(self) -> float:
         """Return the smallest weight of a row, 1 if rows have none; other columns are not read."""
         if not self.has_row_weights:
@@ -296,8 +301,7 @@ class RowStore:
             lengths[own] = self._lengths(k)[local[own]]
         offsets = offsets_from(lengths)
         values = np.empty((offsets[-1], self.n_features), self.dtype)
-        named = ROW_IDS in self._manifest.layout.columns
-        row_ids = np.empty(offsets[-1], object) if named else None
+        row_ids = np.empty(offsets[-1], object) if self.has_row_ids else None
         weight = np.empty(offsets[-1]) if self.has_row_weights else None
         pieces: dict[str, list[np.ndarray]] = {}
         for k, own in places.items():
