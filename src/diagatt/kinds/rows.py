@@ -106,6 +106,33 @@ class Rows(Kind):
         return Inputs(self, X, y, Z, [str(i) for i in ids], columns, *more)
 
 
+    def hint(self, inputs: Inputs, **settings: Any) -> str | None:
+        """Name features of a long table that describe samples, and not rows."""
+        if inputs.columns.asked.get("sample") is None:
+            return None
+        same = _same_within_samples(inputs.X)
+        if not same:
+            return None
+        from diagatt.names import listed
+
+        one = len(same) == 1
+        return (
+            f"{listed(same)} {'is' if one else 'are'} the same in all rows of each sample and "
+            f"{'describes' if one else 'describe'} no single row: name what is known of new samples "
+            "as --covariates, and leave outcomes out with --drop."
+        )
+
+
+def _same_within_samples(X: Any) -> list[str]:
+    """Return the features that differ between samples, and never between rows of one."""
+    if X.is_sparse or X.n_rows == len(X):
+        return []
+    values, first = X.values, X.values[np.repeat(X.offsets[:-1], X.lengths)]
+    same = ((values == first) | (np.isnan(values) & np.isnan(first))).all(axis=0)
+    varies = np.nanmin(values, axis=0, initial=np.inf) < np.nanmax(values, axis=0, initial=-np.inf)
+    return [name for name, is_same in zip(X.feature_names, same & varies, strict=True) if is_same]
+
+
 def _arrays(path: Path) -> dict[str, Any]:
     """Return the arrays of an NPZ file; it may hold no objects, which could run code."""
     try:
