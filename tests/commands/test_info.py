@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from typer.testing import CliRunner
 
 from diagatt import DiagAttClassifier, __version__, modelfile, simulate
 from diagatt.commands.cli import app
-from diagatt.commands.plot import FIGURES
+from diagatt.commands.plot import FIGURES, _Subject
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden" / "format1").glob("*.safetensors"))
 LABELS = np.array(["a", "b", "c"])
@@ -117,6 +118,24 @@ def test_figures_of_classes(folder, tmp_path, figure):
         assert "<!-- sample s7 -->" in drawn
     if figure == "top-rows":
         assert "<!-- cell28 -->" in drawn  # the first row of the eighth sample
+
+
+def test_figures_that_the_model_cannot_fill_are_refused(folder, tmp_path):
+    path, samples = folder / "numbers", folder / "numbers.npz"
+    done = run("plot", "heads", path, samples, "-o", tmp_path / "f.png")
+    assert "the model has one head" in str(done.exception)
+    subject = _Subject(SimpleNamespace(history_=[], contest_=[{"weight": 1.0}]), None, None)
+    with pytest.raises(ValueError, match="a blend of several fits, which keep no history"):
+        FIGURES["history"].draw(subject)
+
+
+def test_the_class_whose_probability_is_calibrated_is_named(folder, tmp_path):
+    probability, names = np.array([[0.9, 0.1], [0.2, 0.8]]), np.array(["no", "yes"])
+    answers = SimpleNamespace(probability=probability)
+    subject = _Subject(SimpleNamespace(classes_=names), SimpleNamespace(y=names), None)
+    subject.__dict__["answers"] = answers
+    ax = FIGURES["calibration"].draw(subject)
+    assert ax.get_xlabel() == "predicted probability of yes"
 
 
 def test_a_written_figure_is_closed(folder, tmp_path):

@@ -144,7 +144,11 @@ def test_features_that_describe_samples_are_named(tmp_path):
     frame = pd.DataFrame({"who": list("aabb"), "pulse": [1.0, 2, 3, 4], "y": [0.5, 0.5, 1.5, 1.5]})
     frame = frame.assign(age=[31, 31, 47, 47], always=7.0)
     frame.to_csv(tmp_path / "visits.csv", index=False)
-    for columns, named in (({}, True), ({"covariates": ("age",)}, False), ({"drop": ("age",)}, False)):
+    for columns, named in (
+        ({}, True),
+        ({"covariates": ("age",)}, False),
+        ({"drop": ("age",)}, False),
+    ):
         inputs = read_inputs(tmp_path / "visits.csv", Columns({"sample": "who"}, "y", **columns))
         hint = inputs.kind.hint(inputs)
         assert (hint is not None) == named

@@ -164,3 +164,10 @@ def test_intervals_are_written_within_the_range_of_a_score():
     assert shown_interval("r2", -0.5, -1.2, 1.4) == "-0.50 [-1.20, 1.00]"
     assert shown_interval("rmse", 12345.6, -3, 20000.0) == "12346 [0, 20000]"
     assert shown_interval("log_score", -0.5, -0.6, -0.4) == "-0.50 [-0.60, -0.40]"
+
+
+def test_the_paragraph_keeps_intervals_within_the_range_of_a_score():
+    found = judged([0.99, 1.0, 0.99, 0.9], [0.5] * 4, [0.5] * 4)
+    assert found.interval(OURS, "r2")[2] > 1
+    paragraph = methods_paragraph(found, "16 samples", None, "auto", 0, "1")
+    assert " to 1.000); it was" in paragraph

@@ -219,7 +219,9 @@ def _report(console: Any, found: Validation) -> None:
     console.print()
     seen = [k for k in found.found_rows if k is not None]
     if seen:
-        console.print(f"A row of interest was found in {sum(seen)} of {len(seen)} folds.")
+        console.print(
+            f"The test of any row of interest found one in {sum(seen)} of {len(seen)} folds."
+        )
     console.print(found.verdict(), markup=False)
 
 

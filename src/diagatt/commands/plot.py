@@ -178,7 +178,13 @@ def _contest(subject: _Subject) -> Any:
 def _history(subject: _Subject) -> Any:
     from diagatt import plots
 
-    return plots.history(_fitted(subject, "history_"))
+    history = _fitted(subject, "history_")
+    if not len(history) and len(getattr(subject.estimator, "contest_", ())):
+        raise ValueError(
+            "the model is a blend of several fits, which keep no history: draw contest, or fit "
+            "with one --solver."
+        )
+    return plots.history(history)
 
 
 def _attention(subject: _Subject) -> Any:
@@ -220,7 +226,8 @@ def _scores(subject: _Subject) -> Any:
 
     if subject.answers.scores is None:
         raise ValueError(f"{type(subject.estimator).__name__} has no scores to draw.")
-    ax = plots.scores(subject.answers.scores, subject.answers.located[:, [0]])
+    located, labels = subject.answers.located[:, [0]], ("located", "others")
+    ax = plots.scores(subject.answers.scores, located, labels=labels)
     ax.set_title("located rows of head 0 and all others", fontsize=10)
     return ax
 
@@ -228,6 +235,8 @@ def _scores(subject: _Subject) -> Any:
 def _heads(subject: _Subject) -> Any:
     from diagatt import plots
 
+    if subject.all_weights[0].shape[1] == 1:
+        raise ValueError("the model has one head: the figure heads compares two or more.")
     return plots.heads(subject.all_weights)
 
 
@@ -259,9 +268,13 @@ def _calibration(subject: _Subject) -> Any:
 
     happened, probability, classes = _classes(subject)
     if len(classes) == 2:
-        return plots.calibration(happened[:, 1], probability[:, 1])
+        ax = plots.calibration(happened[:, 1], probability[:, 1])
+        ax.set_xlabel(f"predicted probability of {classes[1]}", parse_math=False)
+        return ax
     right = happened[range(len(happened)), probability.argmax(axis=1)]
-    return plots.calibration(right, probability.max(axis=1))
+    ax = plots.calibration(right, probability.max(axis=1))
+    ax.set(xlabel="probability of the predicted class", ylabel="share that was right")
+    return ax
 
 
 def _confusion(subject: _Subject) -> Any:

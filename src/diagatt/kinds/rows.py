@@ -105,7 +105,6 @@ class Rows(Kind):
         more = (groups, names, offsets(table, columns, per_sample))
         return Inputs(self, X, y, Z, [str(i) for i in ids], columns, *more)
 
-
     def hint(self, inputs: Inputs, **settings: Any) -> str | None:
         """Name features of a long table that describe samples, and not rows."""
         if inputs.columns.asked.get("sample") is None:

@@ -113,7 +113,7 @@ class Validation:
         elif high < 0:
             start = "Single rows do not help here"
         else:
-            start = "These folds do not show that single rows matter"
+            start = "These folds do not show that looking at single rows predicts better"
         gaps = [f"{_gap(*gap)} against {method}" for method, gap in differences.items()]
         said = f"{start}: the difference in {NAMES[score]} is {', '.join(gaps)}."
         better = [method for method, (_, _, high) in differences.items() if high < 0]
