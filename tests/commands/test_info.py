@@ -120,16 +120,17 @@ def test_figures_of_classes(folder, tmp_path, figure):
         assert "<!-- cell28 -->" in drawn  # the first row of the eighth sample
 
 
-def test_figures_that_the_model_cannot_fill_are_refused(folder, tmp_path):
-    path, samples = folder / "numbers", folder / "numbers.npz"
-    done = run("plot", "heads", path, samples, "-o", tmp_path / "f.png")
-    assert "the model has one head" in str(done.exception)
+def test_figures_that_the_model_cannot_fill_are_refused():
+    subject = _Subject(None, None, None)
+    subject.__dict__["answers"] = SimpleNamespace(weights=[np.ones((1, 1))])
+    with pytest.raises(ValueError, match="the model has one head"):
+        FIGURES["heads"].draw(subject)
     subject = _Subject(SimpleNamespace(history_=[], contest_=[{"weight": 1.0}]), None, None)
     with pytest.raises(ValueError, match="a blend of several fits, which keep no history"):
         FIGURES["history"].draw(subject)
 
 
-def test_the_class_whose_probability_is_calibrated_is_named(folder, tmp_path):
+def test_the_class_whose_probability_is_calibrated_is_named():
     probability, names = np.array([[0.9, 0.1], [0.2, 0.8]]), np.array(["no", "yes"])
     answers = SimpleNamespace(probability=probability)
     subject = _Subject(SimpleNamespace(classes_=names), SimpleNamespace(y=names), None)

@@ -117,8 +117,8 @@ class Rows(Kind):
         one = len(same) == 1
         return (
             f"{listed(same)} {'is' if one else 'are'} the same in all rows of each sample and "
-            f"{'describes' if one else 'describe'} no single row: name what is known of new samples "
-            "as --covariates, and leave outcomes out with --drop."
+            f"{'describes' if one else 'describe'} no single row: name what is known of new "
+            "samples as --covariates, and leave outcomes out with --drop."
         )
 
 
