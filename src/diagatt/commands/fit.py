@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diagatt.commands import evaluate, options, outputs, understood
-from diagatt.commands.speech import about
+from diagatt.commands.speech import about, caution
 from diagatt.files import version
 from diagatt.kinds.base import survival
 
@@ -221,8 +221,8 @@ def report(console: Any, model: Any) -> None:
     lines = [line for line in getattr(model, "contest_", ()) if line["log_score"] is not None]
     if lines:
         _show_contest(console, model, lines)
-    if getattr(model, "has_row_of_interest_", None) is False:
-        console.print("No row of interest was found: do not read located rows as an answer.")
+    for line in caution(model):
+        console.print(line)
 
 
 def _show_contest(console: Any, model: Any, lines: list[dict[str, Any]]) -> None:

@@ -85,7 +85,7 @@ def _facts(tensors: Tensors, document: Document) -> dict[str, str]:
         facts |= _rows(document.get("rows"))
     facts |= {
         "family": _family(len(classes), fits),
-        "classes": ", ".join(str(c) for c in classes) or "–",
+        **({"classes": ", ".join(str(c) for c in classes)} if len(classes) else {}),
         "samples": _joined(fits, "n_samples_"),
         "features": _features(tensors, inner, fits),
         "heads": _joined(fits, "n_heads_"),

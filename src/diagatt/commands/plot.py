@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diagatt.commands import options, outputs
+from diagatt.commands.speech import caution
 
 if TYPE_CHECKING:
     from diagatt.kinds import Inputs
@@ -66,10 +67,12 @@ def plot(
         from diagatt.files import write_atomically
         from diagatt.plots.canvas import figure_bytes
 
-        ax = chosen.draw(_subject(model, data, drop, cache, of, chosen.needs == "responses"))
+        subject = _subject(model, data, drop, cache, of, chosen.needs == "responses")
+        ax = chosen.draw(subject)
         content = figure_bytes(ax.figure, path.suffix[1:], dpi=DPI)
         write_atomically(path, content)
-    typer.echo(f"wrote {path}")
+    shows_rows = chosen.needs == "samples"
+    typer.echo("\n".join([f"wrote {path}", *(caution(subject.model) if shows_rows else ())]))
 
 
 def _check_samples(figure: str, data: Path | None, given: dict[str, Any]) -> None:
