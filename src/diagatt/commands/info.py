@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diagatt.commands import options, understood
+from diagatt.commands.speech import NOT_TESTED
 
 if TYPE_CHECKING:
     import numpy as np
@@ -126,6 +127,9 @@ def _found(fits: list) -> str:
     answers = {fit["fitted"].get("has_row_of_interest_") for fit in fits}
     if answers == {None}:
         return "–"
+    tested = any(fit["fitted"].get(name) for fit in fits for name in ("existence_", "contest_"))
+    if True in answers and not tested:  # attention is uneven, no more
+        return NOT_TESTED
     return "found" if True in answers else "none was found: do not read located rows as an answer"
 
 

@@ -46,6 +46,7 @@ OPTIONS = (
 )
 
 NO_ROW = "No row of interest was found: do not read located rows as an answer."
+NOT_TESTED = "not tested; --solver auto, the default, tests it"
 
 # Numbers that come with the rows of a sample.
 BESIDE = "time|start|stop|event|exposure|offset"

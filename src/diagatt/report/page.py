@@ -217,6 +217,12 @@ def _number_metrics(model: Any, samples: Samples) -> list[tuple[str, str, str]]:
     return [*found, ("Near", near, f"samples predicted within {NEAR:g} RMSE of the response")]
 
 
+UNTESTED = (
+    "Whether single rows matter was not tested: the default solver tests it, and so does "
+    "existence_test."
+)
+
+
 def verdict(model: Any) -> tuple[str, str] | None:
     """Return whether there is a row of interest as a word and a sentence; None without a test."""
     found, test = (getattr(model, name, None) for name in ("has_row_of_interest_", "existence_"))
@@ -228,6 +234,8 @@ def verdict(model: Any) -> tuple[str, str] | None:
     if not found:
         said = f"No row of interest was found{because}"
         return "none", f"{said}: do not read located rows as an answer."
+    if test is None and not len(getattr(model, "contest_", ())):  # attention is uneven, no more
+        return "untested", UNTESTED
     said = f"A row of interest was found{because}"
     if told.get("n_folds") == 0:  # judged by rows that were found without responses
         said += ": the row that looks different tells more than mean rows do"
