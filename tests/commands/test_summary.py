@@ -6,6 +6,7 @@ from typer.testing import CliRunner
 
 from diagatt import DiagAttRegressor, PooledRegressor, simulate
 from diagatt.commands.cli import app
+from diagatt.commands.speech import NOT_TESTED
 from diagatt.solvers import Uniform
 
 
@@ -25,6 +26,7 @@ def said(*arguments):
 
 def test_every_form(file):
     summary = DiagAttRegressor.load(file).summary()
+    summary.facts["row of interest"] = NOT_TESTED  # by one solver
     assert said(file).strip() == str(summary)
     assert said(file, "--as", "latex").strip() == summary.to_latex()
     assert said(file, "--as", "html").strip() == summary.to_html()

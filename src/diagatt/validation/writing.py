@@ -10,7 +10,7 @@ import numpy as np
 from diagatt import plots
 from diagatt.metrics import COSTS, NAMES
 from diagatt.validation.baselines import Task
-from diagatt.validation.cross import OURS, Validation
+from diagatt.validation.cross import OURS, SHARES, Validation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["figures", "methods_paragraph", "scores_table", "shown_interval"]
 
 BOUNDS = {
-    **dict.fromkeys(("auc", "accuracy", "balanced_accuracy"), (0, 1)),
-    **dict.fromkeys(("concordance", "uno_concordance"), (0, 1)),
+    **dict.fromkeys(SHARES, (0, 1)),
     "kappa": (-1, 1),
     "r2": (-np.inf, 1),
 }
