@@ -100,6 +100,7 @@ def test_facts_help_and_version_need_no_torch(folder):
 
 
 OF = {"numbers": ["observed-predicted"], "classes": ["roc", "calibration", "confusion"]}
+OF["times"] = ["survival"]
 OTHERS = set(FIGURES) - {"contest", "words", "patches"} - {f for of in OF.values() for f in of}
 
 
@@ -137,6 +138,17 @@ def test_the_class_whose_probability_is_calibrated_is_named():
     subject.__dict__["answers"] = answers
     ax = FIGURES["calibration"].draw(subject)
     assert ax.get_xlabel() == "predicted probability of yes"
+
+
+def test_times_to_an_event_have_their_own_figure():
+    y = np.array([(True, 1.0), (True, 2.0), (False, 3.0)], dtype=[("event", "?"), ("time", "f8")])
+    subject = _Subject(None, SimpleNamespace(y=y), None)
+    prediction = np.array([2.0, 1.0, 0.0])
+    subject.__dict__["answers"] = SimpleNamespace(prediction=prediction, probability=None)
+    assert FIGURES["survival"].draw(subject).get_xlabel() == "time"
+    for other in ("observed-predicted", "roc"):
+        with pytest.raises(ValueError, match="risks of an event: draw survival"):
+            FIGURES[other].draw(subject)
 
 
 def test_a_written_figure_is_closed(folder, tmp_path):

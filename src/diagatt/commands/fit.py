@@ -228,10 +228,11 @@ def report(console: Any, model: Any) -> None:
 def _show_contest(console: Any, model: Any, lines: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
+    from diagatt.metrics import score_name
     from diagatt.solvers import SOLVERS
 
     score = next(name for name in SCORES if name in lines[0])
-    table = Table("out of fold", "", "log score", score.upper(), "weight", box=None)
+    table = Table("out of fold", "", "log score", score_name(score), "weight", box=None)
     kept = [line for line in lines if line["weight"] > 0][:MOST_LINES]
     rest = [line for line in lines if line not in kept]
     without_attention = [line for line in rest if not SOLVERS[line["solver"]].attends]

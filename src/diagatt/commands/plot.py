@@ -48,7 +48,8 @@ def plot(
     Of one sample (`--of ID`): `attention`, `top-rows`, `words` (texts), `patches` (images).
 
     Of all samples: `scores`, `heads` (how much attention heads share), and with known responses
-    `roc`, `calibration`, `confusion` (classes) or `observed-predicted` (numbers).
+    `roc`, `calibration`, `confusion` (classes), `observed-predicted` (numbers) or `survival`
+    (times to an event, by predicted risk).
 
     Example: `diagatt plot attention m.safetensors cells.csv --of 007 -o attention.pdf`
     """
@@ -249,7 +250,9 @@ def _classes(subject: _Subject) -> tuple[Any, Any, Any]:
 
     probability, inputs = subject.answers.probability, subject.inputs
     if probability is None or inputs is None:
-        raise ValueError("the model predicts numbers: draw observed-predicted.")
+        times = inputs is not None and inputs.y is not None and inputs.y.dtype.names
+        better = "risks of an event: draw survival" if times else "numbers: draw observed-predicted"
+        raise ValueError(f"the model predicts {better}.")
     classes = subject.estimator.classes_
     return np.asarray(inputs.y)[:, None] == classes, probability, classes
 
@@ -294,7 +297,21 @@ def _observed_predicted(subject: _Subject) -> Any:
 
     if subject.answers.probability is not None or subject.inputs is None:
         raise ValueError("the model predicts classes: draw roc, calibration or confusion.")
-    return plots.observed_predicted(subject.inputs.y, subject.answers.prediction)
+    y = subject.inputs.y
+    if y is not None and y.dtype.names:
+        raise ValueError("the model predicts risks of an event: draw survival.")
+    if y is not None and y.ndim == 2:
+        raise ValueError("the model has several outcomes: `diagatt cv` draws each of them.")
+    return plots.observed_predicted(y, subject.answers.prediction)
+
+
+def _survival(subject: _Subject) -> Any:
+    from diagatt import plots
+
+    y = subject.inputs.y if subject.inputs else None
+    if y is None or not y.dtype.names:
+        raise ValueError("the model does not predict times to an event.")
+    return plots.survival_by_risk(y, subject.answers.prediction)
 
 
 # Figures of one sample.
@@ -322,4 +339,5 @@ FIGURES: dict[str, _Figure] = {
     "calibration": _Figure(_calibration, "responses"),
     "confusion": _Figure(_confusion, "responses"),
     "observed-predicted": _Figure(_observed_predicted, "responses"),
+    "survival": _Figure(_survival, "responses"),
 }

@@ -219,8 +219,9 @@ def _slides_of(
     if missing:
         several = len(missing) > 1
         who = f"{len(missing)} slides, {listed(missing)}" if several else f"slide {missing[0]!r}"
+        what = "their lines" if several else "its line"
         raise ValueError(
-            f"{folder.place} has no features of {who}: drop {'their lines' if several else 'its line'} "
+            f"{folder.place} has no features of {who}: drop {what} "
             f"from {pairs.name}; there are {listed(folder.names)}."
         )
     empty = [name for name in samples if not own[name]]
