@@ -40,7 +40,7 @@ def cv(
     event: options.Event = None,
     start: options.Start = None,
     class_weight: options.ClassWeight = None,
-    folds: Annotated[int, typer.Option(min=2, help="Count of folds.", metavar="N")] = 5,
+    folds: Annotated[int, typer.Option(min=2, help="Number of folds.", metavar="N")] = 5,
     family: options.Family = "auto",
     heads: options.Heads = "1",
     solver: options.SolverName = "auto",
