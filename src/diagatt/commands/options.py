@@ -26,7 +26,8 @@ KINDS_OWN = "Texts and images"
 Data = Annotated[
     Path,
     typer.Argument(
-        help="Samples: CSV, TSV, JSONL, Parquet, Feather, NPZ, .h5ad, a folder of images, or a store."
+        help="Samples: CSV, TSV, JSONL, Parquet, Feather, NPZ, .h5ad, a folder of images or a "
+        "store."
     ),
 ]
 Memory = Annotated[
