@@ -91,7 +91,7 @@ def cv(
         classes = understood.are_classes(inputs.y, family)
         if class_weight is not None and not classes:
             raise ValueError("--class-weight is for classes, and the responses are numbers.")
-        understood.show(console, f"{data}:", understood.facts(inputs, classes))
+        understood.show(console, f"{data}:", understood.facts(inputs, classes, family))
         if hint := inputs.kind.hint(inputs, **options.settings(asked, inputs.kind)):
             console.print(f"hint: {hint}", markup=False)
         fold = _folds(inputs, classes, folds, seed)

@@ -163,7 +163,7 @@ class _Fit:
         part = f"{len(train)} of {len(self.inputs)}" if held_out is not None else str(len(train))
         processes = f", {group.size} processes" if group.size > 1 else ""
         title = f"{type(model).__name__}: {part} samples from {self.data}{processes}"
-        said = understood.facts(self.inputs, classes)
+        said = understood.facts(self.inputs, classes, family)
         understood.show(console, title, {k: v for k, v in said.items() if k != "samples"})
         if hint := kind.hint(self.inputs, **options.settings(self.asked, kind)):
             console.print(f"hint: {hint}", markup=False)

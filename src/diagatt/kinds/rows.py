@@ -90,9 +90,10 @@ class Rows(Kind):
             wrong = np.flatnonzero(values != expected)
             if len(wrong):
                 i = int(wrong[0])
+                here, before = ("empty" if v != v else v for v in (values[i], expected[i]))
                 raise ValueError(
-                    f"{table.name}, line {i + 2}: {name} is {values[i]}, but sample {own[i]} has "
-                    f"{expected[i]} before: it must be the same in all its lines."
+                    f"{table.name}, line {i + 2}: {name} is {here}, but sample {own[i]} has "
+                    f"{before} before: it must be the same in all its lines."
                 )
             return values[np.sort(first)]  # in order of first appearance, as X
 
