@@ -33,7 +33,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"/plot_",
-    "ignore_pattern": r"readme_picture\.py",
+    "ignore_pattern": r"readme_",
     "capture_repr": (),
     "download_all_examples": False,
     "show_memory": False,

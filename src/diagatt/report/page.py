@@ -19,6 +19,8 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from diagatt.families import FAMILIES, get_family
 from diagatt.files import write_atomically
+from diagatt.kinds import KINDS
+from diagatt.kinds.estimator import KindEstimator
 from diagatt.metrics import class_scores, concordance, crlr, number_scores
 from diagatt.ragged import RaggedRows
 from diagatt.report.encoding import contents, safe_json
@@ -72,7 +74,7 @@ def render_page(
     Parameters
     ----------
     model, X, y
-        As in `collect`.
+        As in `collect`; X are texts or images if the model is of these, and rows are drawn on them.
     title : str, optional
     feature_names : d names, optional
     **shown
@@ -86,6 +88,10 @@ def render_page(
         are too many rows, each sample keeps those with the largest weights.
     """
     check_is_fitted(model)
+    if isinstance(model, KindEstimator):
+        prepared = model.prepare(X)
+        shown = KINDS[model.kind].drawing(prepared) | shown
+        model, X = model.estimator_, prepared.rows
     samples = collect(model, X, y, **shown)
     title = title or "Which rows decided?"
     names = _feature_names(model, feature_names)
