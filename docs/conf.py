@@ -1,6 +1,7 @@
 """Sphinx settings: ``sphinx-build -b html -W docs docs/_build/html``."""
 
 import re
+import textwrap
 from importlib.metadata import version as installed_version
 
 from docutils import nodes
@@ -32,7 +33,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"/plot_",
-    "ignore_pattern": r"readme_picture\.py",
+    "ignore_pattern": r"readme_",
     "capture_repr": (),
     "download_all_examples": False,
     "show_memory": False,
@@ -83,7 +84,20 @@ def skip_inherited_from_sklearn(app, what, name, member, skip, options):
     return True if module.startswith("sklearn.") else None
 
 
+def join_continued_lines(app, what, name, obj, options, lines):
+    """Join lines that end with a backslash: the next one may begin at the margin."""
+    text = re.sub(r"\\\n\s*", "", "\n".join(lines[1:]))
+    lines[1:] = textwrap.dedent(text).split("\n") if lines[1:] else []
+
+
+def lead_to_pages(app, docname, source):
+    """Let links to a table of results lead to the page that includes it."""
+    source[0] = re.sub(r"\]\(\.\./(results/bags\.md)", r"](\1", source[0])
+
+
 def setup(app):
-    """Register the formulas and the rule."""
+    """Register the formulas and the rules."""
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))
+    app.connect("source-read", lead_to_pages)
+    app.connect("autodoc-process-docstring", join_continued_lines, priority=100)  # before numpydoc
     app.connect("autodoc-skip-member", skip_inherited_from_sklearn)

@@ -41,7 +41,9 @@ def draw_donors(cells, n, prefix, rng):
         ]
         chosen.append(np.concatenate(own))
         donors.append(f"{prefix}{i:03d}")
-    made = blood[np.concatenate(chosen)].copy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # names repeat until the cells get their own below
+        made = blood[np.concatenate(chosen)].copy()
     made.obs["origin"] = made.obs_names.to_numpy()  # a cell may be drawn twice
     made.obs_names = [f"cell {j}" for j in range(made.n_obs)]
     made.obs["donor"] = np.repeat(donors, SIZE)

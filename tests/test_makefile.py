@@ -31,6 +31,15 @@ def test_a_test_after_the_demo_installs_the_rest(tmp_path):
     assert "pytest" in asked
 
 
+def test_the_documentation_installs_what_its_examples_read(tmp_path):
+    """Without the cells of scanpy an example fails, and with it the build."""
+    asked = commands("docs", tmp_path)
+    assert '-e ".[docs]"' in asked
+    assert "--no-deps scanpy\n" in asked
+    assert "[dev]" not in asked
+    assert "OMP_NUM_THREADS=1" in asked.partition("sphinx-build")[0].splitlines()[-1]
+
+
 def test_the_oldest_versions_are_those_of_the_project():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     bounds = dict(re.fullmatch(r"([\w-]+)>=(.+)", d).groups() for d in project["dependencies"])

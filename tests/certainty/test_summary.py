@@ -69,3 +69,12 @@ def test_no_error_is_a_dash():
     summary = Summary("t", {}, [coefficient("head 0", "x", 1.0, np.nan)], [])
     assert "–" in str(summary)
     assert np.isnan(summary.to_frame()["p_value"][0])
+
+
+def test_criteria_of_more_parameters_than_samples_are_not_printed():
+    line = {"n_heads": 1, "log_likelihood": -9.5, "n_parameters": 30, "aic": 79.0, "bic": 121.0}
+    facts = {"samples": 30, "log-likelihood of": "responses"}
+    assert "79.00" not in str(Summary("t", facts, [], [line]))
+    assert "-9.50" in str(Summary("t", facts, [], [line]))
+    for enough in ({"samples": 31}, {"log-likelihood of": "rows and responses"}):
+        assert "79.00" in str(Summary("t", facts | enough, [], [line]))

@@ -94,6 +94,8 @@ def test_little_memory_goes_through_a_store(folder, monkeypatch):
 
 def test_mistakes_are_said_in_the_words_of_the_command_line(folder):
     path, _ = folder
+    done = run("fit", path / "cells.h5ad", "--sample", "patient", "--target", "il")
+    assert "obs has no column 'il'; it has age, ill, patient." in str(done.exception)
     done = run("fit", path / "cells.h5ad", "--target", "ill", "-o", path / "x.safetensors")
     assert "--sample COLUMN" in str(done.exception)
     (path / "t.csv").write_text("a,b\n1,2\n")

@@ -182,3 +182,22 @@ def test_features_can_be_named(folder, tmp_path):
     assert DiagAttRegressor.load(tmp_path / "m").feature_names_in_.tolist() == ["c", "a"]
     done = run("predict", tmp_path / "m", path / "cells.csv", "-o", tmp_path / "p.csv")
     assert done.exit_code == 0, done.exception  # the fit did not use the others either
+
+
+@pytest.mark.parametrize(("family", "hinted"), [("auto", True), ("multinomial", False)])
+def test_whole_numbers_that_become_classes_are_noticed(folder, tmp_path, family, hinted):
+    """A count of 0 to 9 would otherwise be ten classes without a word."""
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "d.npz", X=rng.normal(size=(60, 3, 2)), y=rng.integers(0, 4, 60))
+    done = run(
+        *("fit", tmp_path / "d.npz", "--solver", "likelihood", "-o", tmp_path / "m"),
+        *("--family", family),
+    )
+    assert ("--family gaussian or poisson" in " ".join(done.output.split())) == hinted
+
+
+def test_an_empty_covariate_is_called_empty(tmp_path):
+    (tmp_path / "d.csv").write_text("who,x,age,y\na,1.0,31,1.5\na,2.0,,1.5\nb,3.0,47,2.5\n")
+    how = ("--sample", "who", "--target", "y", "--covariates", "age")
+    done = run("fit", tmp_path / "d.csv", *how, "-o", tmp_path / "m")
+    assert "line 3: age is empty, but sample a has 31.0 before" in str(done.exception)

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from typer.testing import CliRunner
 
 from diagatt import DiagAttClassifier, __version__, modelfile, simulate
 from diagatt.commands.cli import app
-from diagatt.commands.plot import FIGURES
+from diagatt.commands.plot import FIGURES, _Subject
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden" / "format1").glob("*.safetensors"))
 LABELS = np.array(["a", "b", "c"])
@@ -99,6 +100,7 @@ def test_facts_help_and_version_need_no_torch(folder):
 
 
 OF = {"numbers": ["observed-predicted"], "classes": ["roc", "calibration", "confusion"]}
+OF["times"] = ["survival"]
 OTHERS = set(FIGURES) - {"contest", "words", "patches"} - {f for of in OF.values() for f in of}
 
 
@@ -117,6 +119,36 @@ def test_figures_of_classes(folder, tmp_path, figure):
         assert "<!-- sample s7 -->" in drawn
     if figure == "top-rows":
         assert "<!-- cell28 -->" in drawn  # the first row of the eighth sample
+
+
+def test_figures_that_the_model_cannot_fill_are_refused():
+    subject = _Subject(None, None, None)
+    subject.__dict__["answers"] = SimpleNamespace(weights=[np.ones((1, 1))])
+    with pytest.raises(ValueError, match="the model has one head"):
+        FIGURES["heads"].draw(subject)
+    subject = _Subject(SimpleNamespace(history_=[], contest_=[{"weight": 1.0}]), None, None)
+    with pytest.raises(ValueError, match="a blend of several fits, which keep no history"):
+        FIGURES["history"].draw(subject)
+
+
+def test_the_class_whose_probability_is_calibrated_is_named():
+    probability, names = np.array([[0.9, 0.1], [0.2, 0.8]]), np.array(["no", "yes"])
+    answers = SimpleNamespace(probability=probability)
+    subject = _Subject(SimpleNamespace(classes_=names), SimpleNamespace(y=names), None)
+    subject.__dict__["answers"] = answers
+    ax = FIGURES["calibration"].draw(subject)
+    assert ax.get_xlabel() == "predicted probability of yes"
+
+
+def test_times_to_an_event_have_their_own_figure():
+    y = np.array([(True, 1.0), (True, 2.0), (False, 3.0)], dtype=[("event", "?"), ("time", "f8")])
+    subject = _Subject(None, SimpleNamespace(y=y), None)
+    prediction = np.array([2.0, 1.0, 0.0])
+    subject.__dict__["answers"] = SimpleNamespace(prediction=prediction, probability=None)
+    assert FIGURES["survival"].draw(subject).get_xlabel() == "time"
+    for other in ("observed-predicted", "roc"):
+        with pytest.raises(ValueError, match="risks of an event: draw survival"):
+            FIGURES[other].draw(subject)
 
 
 def test_a_written_figure_is_closed(folder, tmp_path):

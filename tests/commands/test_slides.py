@@ -122,3 +122,13 @@ def test_heat_maps_beside_the_page(folder, tmp_path):
 def test_mistakes_are_said_in_the_words_of_the_command_line(folder, tmp_path):
     done = run("explain", folder / "m.safetensors", folder / "labels.csv", "--slides", tmp_path)
     assert "holds no slide features" in str(done.exception)
+
+
+def test_a_stranger_is_told_what_to_name(folder):
+    done = run("fit", folder / "labels.csv", "--slides", folder / "out", "--target", "lable")
+    assert "has no column 'lable'; it has case_id, slide_id, label" in str(done.exception)
+    done = run("fit", folder / "out", "--target", "label")
+    assert "is not a store: if it holds features of slides" in str(done.exception)
+    (folder / "more.csv").write_text((folder / "labels.csv").read_text() + "0099,s99,ill,50,N\n")
+    done = run("fit", folder / "more.csv", "--slides", folder / "out", "--target", "label")
+    assert "has no features of slide 's99': drop its line" in str(done.exception)

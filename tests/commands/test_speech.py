@@ -70,6 +70,23 @@ def images(tmp_path_factory):
     return root
 
 
+def test_whatever_locates_rows_says_if_none_was_found(tmp_path):
+    data = simulate.regression(40, p=3, d=2, mu=(3,), sigma2=(4,), seed=0)
+    np.savez(tmp_path / "d.npz", X=np.stack(list(data.X)), y=data.y)
+    model = DiagAttRegressor(solver="likelihood", random_state=0).fit(data.X, data.y)
+    for found in (True, False):
+        model.has_row_of_interest_ = found
+        model.save(tmp_path / "m")
+        given = (tmp_path / "m", tmp_path / "d.npz")
+        said = {
+            "predict": run("predict", *given, "-o", tmp_path / f"{found}.csv").output,
+            "attention": run("plot", "attention", *given, "-o", tmp_path / f"{found}.png").output,
+            "info": run("info", tmp_path / "m").output,
+        }
+        told = {name for name, text in said.items() if "do not read located rows" in text}
+        assert told == (set() if found else set(said))
+
+
 def test_class_folders_are_an_input(images):
     done = run(
         *("fit", images / "all", "--patch", 4, "--solver", "uniform", "-o", images / "m"),

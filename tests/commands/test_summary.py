@@ -6,6 +6,8 @@ from typer.testing import CliRunner
 
 from diagatt import DiagAttRegressor, PooledRegressor, simulate
 from diagatt.commands.cli import app
+from diagatt.commands.speech import NOT_TESTED
+from diagatt.solvers import Uniform
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +26,7 @@ def said(*arguments):
 
 def test_every_form(file):
     summary = DiagAttRegressor.load(file).summary()
+    summary.facts["row of interest"] = NOT_TESTED  # by one solver
     assert said(file).strip() == str(summary)
     assert said(file, "--as", "latex").strip() == summary.to_latex()
     assert said(file, "--as", "html").strip() == summary.to_html()
@@ -39,3 +42,31 @@ def test_a_model_without_coefficients_is_refused(tmp_path):
     )
     result = CliRunner().invoke(app, ["summary", str(tmp_path / "p.safetensors")])
     assert "no summary" in str(result.exception)
+
+
+def test_a_fit_that_tested_nothing_says_so(tmp_path):
+    """One solver says whether attention is uneven, which it is on noise as well."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 4, 2)), rng.normal(size=60)
+    DiagAttRegressor(solver="likelihood", random_state=0).fit(X, y).save(tmp_path / "m")
+    for command in ("summary", "info"):
+        said = (
+            CliRunner().invoke(app, [command, str(tmp_path / "m")], env={"COLUMNS": "200"}).output
+        )
+        assert "row of interest" in said
+        assert "not tested; --solver auto" in said
+
+
+def test_of_many_coefficients_the_largest_are_printed(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 2, 120)), rng.normal(size=30)
+    model = DiagAttRegressor(solver=Uniform(), random_state=0).fit(X, y)
+    model.save(tmp_path / "m")
+    largest = np.argsort(-np.abs(model.value_.ravel()))
+    short = CliRunner().invoke(app, ["summary", str(tmp_path / "m")]).output
+    assert "81 smaller coefficients are not shown: pass --all." in short
+    assert f" x{largest[0]} " in short
+    assert f" x{largest[-1]} " not in short
+    whole = CliRunner().invoke(app, ["summary", str(tmp_path / "m"), "--all"]).output
+    assert f" x{largest[-1]} " in whole
+    assert "not shown" not in whole

@@ -114,7 +114,7 @@ def test_image_paths_are_relative_to_the_table(tmp_path):
         (Columns({"text": "words"}, target="label"), r"has no column 'words'; it has text, label"),
         (
             Columns(target="label"),
-            r"say what a sample is, with --image, --rows, --sample or --text COLUMN",
+            r"say what a sample is, with --image, --rows, --sample or --text COLUMN, or --slides F",
         ),
         (
             Columns({"text": "text", "image": "text"}, target="label"),

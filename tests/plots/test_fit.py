@@ -45,3 +45,15 @@ def test_coefficients_have_wald_intervals_where_errors_are_known():
 def test_found_and_missed_samples_are_drawn_apart():
     ax = plots.observed_predicted([1.0, 2, 3], [1.0, 2, 4], found=[True, True, False])
     assert [len(line.get_xdata()) for line in ax.lines] == [2, 2, 1]
+
+
+def test_bars_of_a_calibration_are_wilsons_intervals():
+    """A share of 0 or 1 is not known without error; nothing lies beyond 0 and 1."""
+    from statsmodels.stats.proportion import proportion_confint
+
+    happened, probability = np.repeat([0, 1, 0, 1], [10, 4, 6, 10]), np.repeat([0.1, 0.5, 0.9], 10)
+    ax = plots.calibration(happened, probability, n_bins=3)
+    bars = ax.collections[0].get_segments()
+    for bar, count in zip(bars, (0, 4, 10), strict=True):
+        known = proportion_confint(count, 10, method="wilson")
+        np.testing.assert_allclose(bar[:, 1], known, atol=1e-15)  # the ends are at most 1

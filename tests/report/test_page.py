@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from diagatt import DiagAttRegressor, PooledRegressor
+from diagatt import DiagAttClassifier, DiagAttRegressor, PooledRegressor
+from diagatt.images import ImageClassifier
+from diagatt.kinds import KINDS
 from diagatt.report import render_page, write_page
 from tests.report.hostile import HOSTILE
 
@@ -151,3 +153,16 @@ def test_notebook_tables_are_escaped(reviews, two_heads):
     assert table.count("<tr>") == 1 + 40 + 1
     assert "… and 260 more" in table
     assert not hasattr(PooledRegressor, "summary")
+
+
+def test_a_model_of_images_draws_its_rows_on_them():
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 255, (24, 8, 8)).astype(np.uint8)
+    model = ImageClassifier(patch=4, estimator=DiagAttClassifier(solver="likelihood")).fit(
+        images, np.arange(24) % 2
+    )
+    page = render_page(model, images[:3], [0, 1, 0])
+    prepared = model.prepare(images[:3])
+    drawn = KINDS["image"].drawing(prepared)
+    assert page == render_page(model.estimator_, prepared.rows, [0, 1, 0], **drawn)
+    assert "data:image" in page or '"images"' in page

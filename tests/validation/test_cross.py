@@ -164,3 +164,20 @@ def test_intervals_are_written_within_the_range_of_a_score():
     assert shown_interval("r2", -0.5, -1.2, 1.4) == "-0.50 [-1.20, 1.00]"
     assert shown_interval("rmse", 12345.6, -3, 20000.0) == "12346 [0, 20000]"
     assert shown_interval("log_score", -0.5, -0.6, -0.4) == "-0.50 [-0.60, -0.40]"
+
+
+def test_the_paragraph_keeps_intervals_within_the_range_of_a_score():
+    found = judged([0.99, 1.0, 0.99, 0.9], [0.5] * 4, [0.5] * 4)
+    assert found.interval(OURS, "r2")[2] > 1
+    paragraph = methods_paragraph(found, "16 samples", None, "auto", 0, "1")
+    assert " to 1.000); it was" in paragraph
+
+
+def test_a_difference_of_two_shares_is_at_most_one():
+    y, fold = np.tile([0, 1], 8), np.repeat(np.arange(4), 4)
+    right, wrong = np.eye(2)[y] * 0.8 + 0.1, np.eye(2)[1 - y] * 0.8 + 0.1
+    pooled = np.where((fold == 0)[:, None], right, wrong)
+    predictions = {OURS: right, "mean pooling": pooled, "trees": pooled}
+    found = Validation(Task(np.array([0, 1])), y, fold, predictions)
+    assert found.difference("mean pooling", "auc")[2] > 1
+    assert "+0.750 (95 % interval -0.465 to +1.000) against mean pooling" in found.verdict()

@@ -90,14 +90,23 @@ class Summary:
         return ("head", "feature", "estimate", "s.e.", f"{percent} low", "high", "P>|z|")
 
     def _criteria(self) -> list[tuple[str, ...]]:
-        """Return the lines of the table of criteria."""
+        """Return the lines of the table of criteria.
+
+        AIC and BIC say nothing about responses that have no more samples than parameters.
+        """
+        of_responses = self.facts.get("log-likelihood of") == "responses"
+        most = int(self.facts["samples"]) if of_responses else np.inf
+
+        def criterion(line: dict, name: str) -> str:
+            return f"{line[name]:.2f}" if line["n_parameters"] < most else "–"
+
         return [
             (
                 str(c["n_heads"]),
                 f"{c['log_likelihood']:.2f}",
                 str(c["n_parameters"]),
-                f"{c['aic']:.2f}",
-                f"{c['bic']:.2f}",
+                criterion(c, "aic"),
+                criterion(c, "bic"),
             )
             for c in self.criteria
         ]

@@ -31,7 +31,7 @@ Rivals = Annotated[
 ]
 Folder = Annotated[Path, typer.Option("--store", "-s", help="Folder of results.", metavar="FOLDER")]
 Splits = Annotated[
-    int | None, typer.Option(min=1, help="Largest count of splits per set.", metavar="N")
+    int | None, typer.Option(min=1, help="Largest number of splits per set.", metavar="N")
 ]
 Shuffled = Annotated[bool, typer.Option("--shuffled", help="Permute labels to find leaks.")]
 RIVALS = "benchmarks/rivals"
@@ -66,7 +66,7 @@ def run(
     ] = 60,
     splits: Splits = None,
     shuffled: Shuffled = False,
-    jobs: Annotated[int, typer.Option(min=1, help="Count of processes.", metavar="N")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of processes.", metavar="N")] = 1,
     store: Folder = Path("results/bags"),
 ) -> None:
     """Run what is missing: every method on every set and split, one line of results each.

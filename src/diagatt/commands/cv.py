@@ -40,7 +40,7 @@ def cv(
     event: options.Event = None,
     start: options.Start = None,
     class_weight: options.ClassWeight = None,
-    folds: Annotated[int, typer.Option(min=2, help="Count of folds.", metavar="N")] = 5,
+    folds: Annotated[int, typer.Option(min=2, help="Number of folds.", metavar="N")] = 5,
     family: options.Family = "auto",
     heads: options.Heads = "1",
     solver: options.SolverName = "auto",
@@ -91,7 +91,7 @@ def cv(
         classes = understood.are_classes(inputs.y, family)
         if class_weight is not None and not classes:
             raise ValueError("--class-weight is for classes, and the responses are numbers.")
-        understood.show(console, f"{data}:", understood.facts(inputs, classes))
+        understood.show(console, f"{data}:", understood.facts(inputs, classes, family))
         if hint := inputs.kind.hint(inputs, **options.settings(asked, inputs.kind)):
             console.print(f"hint: {hint}", markup=False)
         fold = _folds(inputs, classes, folds, seed)
@@ -219,7 +219,9 @@ def _report(console: Any, found: Validation) -> None:
     console.print()
     seen = [k for k in found.found_rows if k is not None]
     if seen:
-        console.print(f"A row of interest was found in {sum(seen)} of {len(seen)} folds.")
+        console.print(
+            f"The test of any row of interest found one in {sum(seen)} of {len(seen)} folds."
+        )
     console.print(found.verdict(), markup=False)
 
 

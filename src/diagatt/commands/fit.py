@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diagatt.commands import evaluate, options, outputs, understood
-from diagatt.commands.speech import about
+from diagatt.commands.speech import about, caution
 from diagatt.files import version
 from diagatt.kinds.base import survival
 
@@ -163,7 +163,7 @@ class _Fit:
         part = f"{len(train)} of {len(self.inputs)}" if held_out is not None else str(len(train))
         processes = f", {group.size} processes" if group.size > 1 else ""
         title = f"{type(model).__name__}: {part} samples from {self.data}{processes}"
-        said = understood.facts(self.inputs, classes)
+        said = understood.facts(self.inputs, classes, family)
         understood.show(console, title, {k: v for k, v in said.items() if k != "samples"})
         if hint := kind.hint(self.inputs, **options.settings(self.asked, kind)):
             console.print(f"hint: {hint}", markup=False)
@@ -221,17 +221,18 @@ def report(console: Any, model: Any) -> None:
     lines = [line for line in getattr(model, "contest_", ()) if line["log_score"] is not None]
     if lines:
         _show_contest(console, model, lines)
-    if getattr(model, "has_row_of_interest_", None) is False:
-        console.print("No row of interest was found: do not read located rows as an answer.")
+    for line in caution(model):
+        console.print(line)
 
 
 def _show_contest(console: Any, model: Any, lines: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
+    from diagatt.metrics import score_name
     from diagatt.solvers import SOLVERS
 
     score = next(name for name in SCORES if name in lines[0])
-    table = Table("out of fold", "", "log score", score.upper(), "weight", box=None)
+    table = Table("out of fold", "", "log score", score_name(score), "weight", box=None)
     kept = [line for line in lines if line["weight"] > 0][:MOST_LINES]
     rest = [line for line in lines if line not in kept]
     without_attention = [line for line in rest if not SOLVERS[line["solver"]].attends]

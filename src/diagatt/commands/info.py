@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diagatt.commands import options, understood
+from diagatt.commands.speech import NOT_TESTED
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,7 +86,7 @@ def _facts(tensors: Tensors, document: Document) -> dict[str, str]:
         facts |= _rows(document.get("rows"))
     facts |= {
         "family": _family(len(classes), fits),
-        "classes": ", ".join(str(c) for c in classes) or "–",
+        **({"classes": ", ".join(str(c) for c in classes)} if len(classes) else {}),
         "samples": _joined(fits, "n_samples_"),
         "features": _features(tensors, inner, fits),
         "heads": _joined(fits, "n_heads_"),
@@ -126,6 +127,9 @@ def _found(fits: list) -> str:
     answers = {fit["fitted"].get("has_row_of_interest_") for fit in fits}
     if answers == {None}:
         return "–"
+    tested = any(fit["fitted"].get(name) for fit in fits for name in ("existence_", "contest_"))
+    if True in answers and not tested:  # attention is uneven, no more
+        return NOT_TESTED
     return "found" if True in answers else "none was found: do not read located rows as an answer"
 
 

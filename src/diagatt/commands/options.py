@@ -17,8 +17,18 @@ from diagatt.kinds import KINDS, Columns, Kind, Option
 if TYPE_CHECKING:
     from diagatt.distributed import Job
 
+# Headings of `--help`, below which options stand; files and checks stand below "Options".
+SAMPLES = "What a sample is"
+COLUMNS = "Columns of the table"
+MODEL = "The model"
+KINDS_OWN = "Texts and images"
+
 Data = Annotated[
-    Path, typer.Argument(help="Samples: CSV, TSV, JSONL, Parquet, Feather, NPZ, or a store.")
+    Path,
+    typer.Argument(
+        help="Samples: CSV, TSV, JSONL, Parquet, Feather, NPZ, .h5ad, a folder of images or a "
+        "store."
+    ),
 ]
 Memory = Annotated[
     float,
@@ -30,27 +40,41 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an output 
 Target = Annotated[
     str | None,
     typer.Option(
-        help="Column of responses; several outcomes are separated by commas.", metavar="COLUMN"
+        help="Column of responses; several outcomes are separated by commas.",
+        metavar="COLUMN",
+        rich_help_panel=COLUMNS,
     ),
 ]
 Covariates = Annotated[
-    str, typer.Option(help="Columns of covariates, separated by commas.", metavar="A,B")
+    str,
+    typer.Option(
+        help="Columns that describe whole samples, such as age,sex, separated by commas.",
+        metavar="A,B",
+        rich_help_panel=COLUMNS,
+    ),
 ]
 Features = Annotated[
     str,
     typer.Option(
         help="Columns of features in a table with one line per row; default: all that remain.",
         metavar="A,B",
+        rich_help_panel=COLUMNS,
     ),
 ]
 Drop = Annotated[
-    str, typer.Option(help="Columns that are not used, separated by commas.", metavar="A,B")
+    str,
+    typer.Option(
+        help="Columns that are not used, such as other outcomes, separated by commas.",
+        metavar="A,B",
+        rich_help_panel=COLUMNS,
+    ),
 ]
 Id = Annotated[
     str | None,
     typer.Option(
         help="Column that names the lines: rows if --sample names the samples, else samples.",
         metavar="COLUMN",
+        rich_help_panel=COLUMNS,
     ),
 ]
 Groups = Annotated[
@@ -58,6 +82,7 @@ Groups = Annotated[
     typer.Option(
         help="Column of groups, such as sites: samples of one group are held out together.",
         metavar="COLUMN",
+        rich_help_panel=COLUMNS,
     ),
 ]
 RowWeight = Annotated[
@@ -65,12 +90,15 @@ RowWeight = Annotated[
     typer.Option(
         help="Column of weights of rows, such as counts, in a table with one line per row.",
         metavar="COLUMN",
+        rich_help_panel=COLUMNS,
     ),
 ]
 Categories = Annotated[
     str,
     typer.Option(
-        help="Columns of words that become columns of zeros and ones, one per word.", metavar="A,B"
+        help="Columns of words that become columns of zeros and ones, one per word.",
+        metavar="A,B",
+        rich_help_panel=COLUMNS,
     ),
 ]
 Family = Annotated[
@@ -80,45 +108,83 @@ Family = Annotated[
         "huber, quantile(0.9), bernoulli, multinomial, ordinal; for times, cox, weibull, "
         "lognormal or loglogistic.",
         metavar="NAME",
+        rich_help_panel=MODEL,
     ),
 ]
 ClassWeight = Annotated[
     str | None,
-    typer.Option(help="balanced: rare classes count as much as others.", metavar="balanced"),
+    typer.Option(
+        help="balanced: rare classes count as much as others.",
+        metavar="balanced",
+        rich_help_panel=MODEL,
+    ),
 ]
 Exposure = Annotated[
     str | None,
-    typer.Option(help="Column of exposures of counts, such as years.", metavar="COLUMN"),
+    typer.Option(
+        help="Column of exposures of counts, such as years.",
+        metavar="COLUMN",
+        rich_help_panel=COLUMNS,
+    ),
 ]
 Offset = Annotated[
-    str | None, typer.Option(help="Column of a known part of the predictor.", metavar="COLUMN")
+    str | None,
+    typer.Option(
+        help="Column of a part of the linear predictor that is known.",
+        metavar="COLUMN",
+        rich_help_panel=COLUMNS,
+    ),
 ]
 Time = Annotated[
-    str | None, typer.Option(help="Column of times to an event, for survival.", metavar="COLUMN")
+    str | None,
+    typer.Option(
+        help="Column of times to an event, for survival.", metavar="COLUMN", rich_help_panel=COLUMNS
+    ),
 ]
 Event = Annotated[
     str | None,
-    typer.Option(help="Column that says whether the event has happened.", metavar="COLUMN"),
+    typer.Option(
+        help="Column that says whether the event has happened.",
+        metavar="COLUMN",
+        rich_help_panel=COLUMNS,
+    ),
 ]
 Start = Annotated[
     str | None,
-    typer.Option(help="Column of times from which samples are observed.", metavar="COLUMN"),
+    typer.Option(
+        help="Column of times from which samples are observed.",
+        metavar="COLUMN",
+        rich_help_panel=COLUMNS,
+    ),
 ]
-Heads = Annotated[str, typer.Option(help="Rows of interest per sample, or auto.", metavar="N")]
+Heads = Annotated[
+    str,
+    typer.Option(help="Rows of interest per sample, or auto.", metavar="N", rich_help_panel=MODEL),
+]
 SolverName = Annotated[
-    str, typer.Option(help="auto, likelihood, mixture or gradient.", metavar="NAME")
+    str,
+    typer.Option(
+        help="auto, likelihood, mixture or gradient.", metavar="NAME", rich_help_panel=MODEL
+    ),
 ]
 Missing = Annotated[
     str,
     typer.Option(
         help="What to do with empty cells in rows: refuse them, or integrate out or impute them.",
         metavar="refuse|marginalize",
+        rich_help_panel=MODEL,
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.", metavar="N")]
+Seed = Annotated[
+    int, typer.Option(min=0, max=2**32 - 1, help="Random seed.", metavar="N", rich_help_panel=MODEL)
+]
 Cache = Annotated[
     Path | None,
-    typer.Option(help="Folder that keeps the rows of texts for later commands.", metavar="FOLDER"),
+    typer.Option(
+        help="Folder that keeps the rows of texts for later commands.",
+        metavar="FOLDER",
+        rich_help_panel=KINDS_OWN,
+    ),
 ]
 
 
@@ -143,18 +209,23 @@ class WithKinds:
         keyword = inspect.Parameter.KEYWORD_ONLY
         if self.fitted:
             again = [o for k in KINDS.values() for o in k.reading if o.changes]
-            asked = [first, *others, *(_parameter(o) for o in again)]
+            asked = [first, *others, *(_parameter(o, SAMPLES) for o in again)]
             return inspect.Signature([p.replace(kind=keyword) for p in asked])
-        columns = [_parameter(o, metavar="COLUMN") for k in KINDS.values() for o in k.columns]
-        columns += [_parameter(o) for k in KINDS.values() for o in k.reading]
+        columns = [_parameter(o, SAMPLES, "COLUMN") for k in KINDS.values() for o in k.columns]
+        columns += [_parameter(o, SAMPLES) for k in KINDS.values() for o in k.reading]
         settings = [o for k in KINDS.values() for o in k.settings]
-        chosen = [_parameter(o) for o in settings if o.makes_rows or not self.makes_rows]
+        chosen = [_parameter(o, KINDS_OWN) for o in settings if o.makes_rows or not self.makes_rows]
         parameters = [first, *columns, *others, *chosen]
         return inspect.Signature([p.replace(kind=keyword) for p in parameters])
 
 
-def _parameter(option: Option, metavar: str | None = None) -> inspect.Parameter:
-    info = typer.Option(help=option.help, min=option.min, metavar=metavar or option.value)
+def _parameter(option: Option, panel: str, metavar: str | None = None) -> inspect.Parameter:
+    info = typer.Option(
+        help=option.help,
+        min=option.min,
+        metavar=metavar or option.value,
+        rich_help_panel=panel,
+    )
     annotation: Any = Annotated[option.type, info]
     keyword = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(option.name, keyword, default=option.default, annotation=annotation)

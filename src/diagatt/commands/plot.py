@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diagatt.commands import options, outputs
+from diagatt.commands.speech import caution
 
 if TYPE_CHECKING:
     from diagatt.kinds import Inputs
@@ -47,7 +48,8 @@ def plot(
     Of one sample (`--of ID`): `attention`, `top-rows`, `words` (texts), `patches` (images).
 
     Of all samples: `scores`, `heads` (how much attention heads share), and with known responses
-    `roc`, `calibration`, `confusion` (classes) or `observed-predicted` (numbers).
+    `roc`, `calibration`, `confusion` (classes), `observed-predicted` (numbers) or `survival`
+    (times to an event, by predicted risk).
 
     Example: `diagatt plot attention m.safetensors cells.csv --of 007 -o attention.pdf`
     """
@@ -66,10 +68,12 @@ def plot(
         from diagatt.files import write_atomically
         from diagatt.plots.canvas import figure_bytes
 
-        ax = chosen.draw(_subject(model, data, drop, cache, of, chosen.needs == "responses"))
+        subject = _subject(model, data, drop, cache, of, chosen.needs == "responses")
+        ax = chosen.draw(subject)
         content = figure_bytes(ax.figure, path.suffix[1:], dpi=DPI)
         write_atomically(path, content)
-    typer.echo(f"wrote {path}")
+    shows_rows = chosen.needs == "samples"
+    typer.echo("\n".join([f"wrote {path}", *(caution(subject.model) if shows_rows else ())]))
 
 
 def _check_samples(figure: str, data: Path | None, given: dict[str, Any]) -> None:
@@ -178,7 +182,13 @@ def _contest(subject: _Subject) -> Any:
 def _history(subject: _Subject) -> Any:
     from diagatt import plots
 
-    return plots.history(_fitted(subject, "history_"))
+    history = _fitted(subject, "history_")
+    if not len(history) and len(getattr(subject.estimator, "contest_", ())):
+        raise ValueError(
+            "the model is a blend of several fits, which keep no history: draw contest, or fit "
+            "with one --solver."
+        )
+    return plots.history(history)
 
 
 def _attention(subject: _Subject) -> Any:
@@ -220,7 +230,8 @@ def _scores(subject: _Subject) -> Any:
 
     if subject.answers.scores is None:
         raise ValueError(f"{type(subject.estimator).__name__} has no scores to draw.")
-    ax = plots.scores(subject.answers.scores, subject.answers.located[:, [0]])
+    located, labels = subject.answers.located[:, [0]], ("located", "others")
+    ax = plots.scores(subject.answers.scores, located, labels=labels)
     ax.set_title("located rows of head 0 and all others", fontsize=10)
     return ax
 
@@ -228,6 +239,8 @@ def _scores(subject: _Subject) -> Any:
 def _heads(subject: _Subject) -> Any:
     from diagatt import plots
 
+    if subject.all_weights[0].shape[1] == 1:
+        raise ValueError("the model has one head: the figure heads compares two or more.")
     return plots.heads(subject.all_weights)
 
 
@@ -237,7 +250,9 @@ def _classes(subject: _Subject) -> tuple[Any, Any, Any]:
 
     probability, inputs = subject.answers.probability, subject.inputs
     if probability is None or inputs is None:
-        raise ValueError("the model predicts numbers: draw observed-predicted.")
+        times = inputs is not None and inputs.y is not None and inputs.y.dtype.names
+        better = "risks of an event: draw survival" if times else "numbers: draw observed-predicted"
+        raise ValueError(f"the model predicts {better}.")
     classes = subject.estimator.classes_
     return np.asarray(inputs.y)[:, None] == classes, probability, classes
 
@@ -259,9 +274,13 @@ def _calibration(subject: _Subject) -> Any:
 
     happened, probability, classes = _classes(subject)
     if len(classes) == 2:
-        return plots.calibration(happened[:, 1], probability[:, 1])
+        ax = plots.calibration(happened[:, 1], probability[:, 1])
+        ax.set_xlabel(f"predicted probability of {classes[1]}", parse_math=False)
+        return ax
     right = happened[range(len(happened)), probability.argmax(axis=1)]
-    return plots.calibration(right, probability.max(axis=1))
+    ax = plots.calibration(right, probability.max(axis=1))
+    ax.set(xlabel="probability of the predicted class", ylabel="share that was right")
+    return ax
 
 
 def _confusion(subject: _Subject) -> Any:
@@ -278,7 +297,21 @@ def _observed_predicted(subject: _Subject) -> Any:
 
     if subject.answers.probability is not None or subject.inputs is None:
         raise ValueError("the model predicts classes: draw roc, calibration or confusion.")
-    return plots.observed_predicted(subject.inputs.y, subject.answers.prediction)
+    y = subject.inputs.y
+    if y is not None and y.dtype.names:
+        raise ValueError("the model predicts risks of an event: draw survival.")
+    if y is not None and y.ndim == 2:
+        raise ValueError("the model has several outcomes: `diagatt cv` draws each of them.")
+    return plots.observed_predicted(y, subject.answers.prediction)
+
+
+def _survival(subject: _Subject) -> Any:
+    from diagatt import plots
+
+    y = subject.inputs.y if subject.inputs else None
+    if y is None or not y.dtype.names:
+        raise ValueError("the model does not predict times to an event.")
+    return plots.survival_by_risk(y, subject.answers.prediction)
 
 
 # Figures of one sample.
@@ -306,4 +339,5 @@ FIGURES: dict[str, _Figure] = {
     "calibration": _Figure(_calibration, "responses"),
     "confusion": _Figure(_confusion, "responses"),
     "observed-predicted": _Figure(_observed_predicted, "responses"),
+    "survival": _Figure(_survival, "responses"),
 }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from diagatt.commands import options, outputs
-from diagatt.commands.speech import about
+from diagatt.commands.speech import about, caution
 
 if TYPE_CHECKING:
     from diagatt.kinds import Inputs, Kind
@@ -62,7 +62,7 @@ def predict(
             _write(output, columns_written)
     unit = columns.known.get("exposure") if "exposure" not in inputs.known else None
     more = f", predicted per unit of {unit}, which {data} does not hold" if unit else ""
-    typer.echo(f"wrote {output}: {len(inputs)} samples{more}")
+    typer.echo("\n".join([f"wrote {output}: {len(inputs)} samples{more}", *caution(fitted)]))
 
 
 def _check_ending(output: Path, parts: bool) -> None:

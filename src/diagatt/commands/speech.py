@@ -45,6 +45,9 @@ OPTIONS = (
     (r" Select the others: \S+\.$", ""),
 )
 
+NO_ROW = "No row of interest was found: do not read located rows as an answer."
+NOT_TESTED = "not tested; --solver auto, the default, tests it"
+
 # Numbers that come with the rows of a sample.
 BESIDE = "time|start|stop|event|exposure|offset"
 
@@ -99,6 +102,12 @@ def fitted(message: str, width: int | None = None, stream: Any = None) -> str:
         width = shutil.get_terminal_size().columns
     how: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
     return "\n".join(textwrap.fill(line, width, **how) for line in message.splitlines())
+
+
+def caution(model: Any) -> list[str]:
+    """Return what must be said wherever rows are located by a fit that found none, as lines."""
+    found = getattr(getattr(model, "estimator_", model), "has_row_of_interest_", None)
+    return [NO_ROW] if found is False else []
 
 
 @contextmanager

@@ -38,13 +38,13 @@ def list_studies() -> None:
 def run(
     name: Name,
     reps: Annotated[
-        int, typer.Option(min=1, help="Count of replications per cell.", metavar="N")
+        int, typer.Option(min=1, help="Number of replications per cell.", metavar="N")
     ] = 1,
     methods: Annotated[
         str, typer.Option(help="Methods to use, separated by commas.", metavar="A,B")
     ] = "",
     scale: Scale = 1.0,
-    jobs: Annotated[int, typer.Option(min=1, help="Count of processes.", metavar="N")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of processes.", metavar="N")] = 1,
     cluster: Annotated[
         str, typer.Option(help="Address of a dask scheduler.", metavar="ADDRESS")
     ] = "",

@@ -17,7 +17,7 @@ MAX_CLASSES = 20
 SHOWN = 6  # classes or names that are listed before the rest is counted
 
 
-def facts(inputs: Inputs, classes: bool) -> dict[str, str]:
+def facts(inputs: Inputs, classes: bool, family: str = "auto") -> dict[str, str]:
     """Return what the samples, their rows, features, covariates and responses are."""
     said = {"samples": f"{len(inputs):,}{_source(inputs)}"}
     lengths = _lengths(inputs.X)
@@ -48,6 +48,8 @@ def facts(inputs: Inputs, classes: bool) -> dict[str, str]:
         columns = inputs.columns
         name = columns.known.get("time") or columns.target or inputs.kind.target
         said["target"] = f"{name}, {_responses(inputs.y, classes)}"
+        if classes and family == "auto" and _are_grades(inputs.y):
+            said["target"] += "; as numbers: --family gaussian or poisson, in order: ordinal"
     for role, numbers in inputs.known.items():
         said[role] = f"{inputs.columns.known[role]}, mean {numbers.mean():.4g}"
     return said
@@ -138,6 +140,11 @@ def _responses(y: np.ndarray, classes: bool) -> str:
     labels, counts = np.unique(y, return_counts=True)
     listed = some([f"{a} ({k:,})" for a, k in zip(labels.tolist(), counts.tolist(), strict=True)])
     return f"{len(labels)} classes: {listed}"
+
+
+def _are_grades(y: np.ndarray) -> bool:
+    """Return whether classes are whole numbers, more than two, which may be counts or grades."""
+    return y.ndim == 1 and y.dtype.kind in "iu" and len(set(y.tolist())) > 2
 
 
 def times(y: np.ndarray) -> str:

@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
+from diagatt.names import listed
+
 if TYPE_CHECKING:
     from diagatt.kinds.columns import Columns
     from diagatt.kinds.tables import Table
@@ -76,7 +78,8 @@ def with_category_columns(table: Table, columns: Columns) -> tuple[pa.Table, lis
     for name in columns.features:
         levels = columns.categories.get(name)
         if levels is None:
-            refuse_words(table, name)
+            later = columns.features[columns.features.index(name) + 1 :]
+            refuse_words(table, name, [other for other in later if other not in columns.categories])
             if not columns.takes_empty:
                 refuse_empty(table, name, "" if columns.of_a_model else " or --missing marginalize")
             names.append(name)
@@ -87,8 +90,16 @@ def with_category_columns(table: Table, columns: Columns) -> tuple[pa.Table, lis
     return data, names
 
 
-def refuse_words(table: Table, name: str) -> None:
-    """Refuse a feature that holds words, and say what can be done with it."""
+def refuse_words(table: Table, name: str, others: Sequence[str] = ()) -> None:
+    """Refuse a feature that holds words or dates, say what can be done, and name others like it."""
+    also = [other for other in others if is_text(table, other) or is_temporal(table, other)]
+    more = f" Not numbers, either: {listed(also)}." if also else ""
+    if is_temporal(table, name):
+        raise ValueError(
+            f"{table.name}: column {name!r} holds dates or durations, and features are numbers: "
+            f"write numbers, such as days since the first, leave it out (--drop {name}), or let it "
+            f"name the rows (--id {name}).{more}"
+        )
     if not is_text(table, name):
         return
     values = table.column(name).to_pylist()
@@ -103,8 +114,13 @@ def refuse_words(table: Table, name: str) -> None:
     raise ValueError(
         f"{table.name}, line {line + 2}: column {name!r} holds {values[line]!r}, and features are "
         f"numbers: leave it out (--drop {name}), turn its words into columns (--categories "
-        f"{name}), or say what it is (--id, --groups, --covariates, --target)."
+        f"{name}), or say what it is (--id, --groups, --covariates, --target).{more}"
     )
+
+
+def is_temporal(table: Table, name: str) -> bool:
+    """Return whether a column holds dates, times or durations."""
+    return pa.types.is_temporal(table.column(name).type)
 
 
 def is_text(table: Table, name: str) -> bool:

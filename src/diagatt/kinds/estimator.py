@@ -48,6 +48,7 @@ class KindEstimator(AskedForCertainty, RoutedInputs, TakesCovariates, SavedToFil
         ),
         "random_state": parameters.seed(),
     }
+    kind: ClassVar[str]  # its name in `diagatt.kinds.KINDS`
     estimator: Any
     random_state: Any
     estimator_: Any

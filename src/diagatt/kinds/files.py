@@ -99,8 +99,8 @@ def _guess(table: Table, columns: Columns) -> dict[str, str]:
         )
     *others, last = [f"--{option.name}" for kind in KINDS.values() for option in kind.columns]
     raise ValueError(
-        f"{table.name}: say what a sample is, with {', '.join(others)} or {last} COLUMN; the "
-        f"columns are {', '.join(table.names)}."
+        f"{table.name}: say what a sample is, with {', '.join(others)} or {last} COLUMN, or "
+        f"--slides FOLDER if the table lists slides; the columns are {', '.join(table.names)}."
     )
 
 

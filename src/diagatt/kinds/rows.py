@@ -90,9 +90,10 @@ class Rows(Kind):
             wrong = np.flatnonzero(values != expected)
             if len(wrong):
                 i = int(wrong[0])
+                here, before = ("empty" if v != v else v for v in (values[i], expected[i]))
                 raise ValueError(
-                    f"{table.name}, line {i + 2}: {name} is {values[i]}, but sample {own[i]} has "
-                    f"{expected[i]} before: it must be the same in all its lines."
+                    f"{table.name}, line {i + 2}: {name} is {here}, but sample {own[i]} has "
+                    f"{before} before: it must be the same in all its lines."
                 )
             return values[np.sort(first)]  # in order of first appearance, as X
 
@@ -104,6 +105,32 @@ class Rows(Kind):
         groups = None if groups is None else per_sample(groups, str(columns.groups))
         more = (groups, names, offsets(table, columns, per_sample))
         return Inputs(self, X, y, Z, [str(i) for i in ids], columns, *more)
+
+    def hint(self, inputs: Inputs, **settings: Any) -> str | None:
+        """Name features of a long table that describe samples, and not rows."""
+        if inputs.columns.asked.get("sample") is None:
+            return None
+        same = _same_within_samples(inputs.X)
+        if not same:
+            return None
+        from diagatt.names import listed
+
+        one = len(same) == 1
+        return (
+            f"{listed(same)} {'is' if one else 'are'} the same in all rows of each sample and "
+            f"{'describes' if one else 'describe'} no single row: name what is known of new "
+            "samples as --covariates, and leave outcomes out with --drop."
+        )
+
+
+def _same_within_samples(X: Any) -> list[str]:
+    """Return the features that differ between samples, and never between rows of one."""
+    if X.is_sparse or X.n_rows == len(X):
+        return []
+    values, first = X.values, X.values[np.repeat(X.offsets[:-1], X.lengths)]
+    same = ((values == first) | (np.isnan(values) & np.isnan(first))).all(axis=0)
+    varies = np.nanmin(values, axis=0, initial=np.inf) < np.nanmax(values, axis=0, initial=-np.inf)
+    return [name for name, is_same in zip(X.feature_names, same & varies, strict=True) if is_same]
 
 
 def _arrays(path: Path) -> dict[str, Any]:

@@ -29,7 +29,13 @@ class Store(Kind):
     def open(self, path: Path, columns: Columns, memory: float) -> Inputs:
         """Open the store; responses are read, rows are not."""
         from diagatt.stores import RowStore
+        from diagatt.stores.manifest import MANIFEST
 
+        if not (path / MANIFEST).exists() and _holds_features(path):
+            raise ValueError(
+                f"{path} is not a store: if it holds features of slides, name the table of labels "
+                f"in its place, and pass --slides {path}."
+            )
         if columns.groups is not None and not columns.of_a_model:
             raise ValueError(
                 f"{path} is a store, which has no column {columns.groups!r} of groups: --groups "
@@ -94,3 +100,8 @@ class Store(Kind):
                 "--class-weight is for samples in memory: a store contains its own weights."
             )
         model.fit(inputs.X)
+
+
+def _holds_features(folder: Path) -> bool:
+    """Return whether a folder holds files of the kinds in which features of slides are written."""
+    return any(file.suffix in (".h5", ".pt", ".npy") for file in folder.rglob("*"))

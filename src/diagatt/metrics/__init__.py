@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from sklearn.metrics import accuracy_score as accuracy
 
 from diagatt.metrics.classes import (
+    accuracy,
     calibration_error,
     class_scores,
     quadratic_kappa,

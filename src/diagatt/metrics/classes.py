@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import accuracy_score, roc_auc_score
 
 __all__ = [
     "FLOOR",
+    "accuracy",
     "calibration_error",
     "class_scores",
     "quadratic_kappa",
@@ -17,6 +18,23 @@ __all__ = [
 
 #: Probabilities are kept from 0 and 1 by this much in log scores, for every method alike.
 FLOOR = 1e-3
+
+
+def accuracy(y: Any, predicted: Any, *, sample_weight: Any = None) -> float:
+    """Return the share of samples whose class was predicted.
+
+    Parameters
+    ----------
+    y, predicted : array of shape (n,)
+        True and predicted classes.
+    sample_weight : array of shape (n,), optional
+
+    Examples
+    --------
+    >>> accuracy(["ill", "well"], ["ill", "ill"])
+    0.5
+    """
+    return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
 
 def class_scores(y: np.ndarray, probability: np.ndarray, ordered: bool = False) -> dict[str, float]:

@@ -88,7 +88,13 @@ def top_rows(
 
 
 def scores(
-    scores: Sequence[Any], rows: Any, *, head: int = 0, bins: int = 60, ax: Axes | None = None
+    scores: Sequence[Any],
+    rows: Any,
+    *,
+    head: int = 0,
+    bins: int = 60,
+    labels: tuple[str, str] = ("active", "rest"),
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw the distributions of the scores ψ of active rows and of all other rows.
 
@@ -103,6 +109,8 @@ def scores(
         The active rows: the true ones if they are known, or else ``model.locate(X)[:, [head]]``.
     head : int
     bins : int
+    labels : pair of str
+        What the legend calls `rows` and the others; located rows are not known to be active.
     ax : matplotlib Axes, optional
 
     Examples
@@ -125,11 +133,12 @@ def scores(
     ax = axes_or_new(ax, (5.5, 3.2))
     on, off = np.concatenate(active), np.concatenate(rest)
     edges = np.histogram_bin_edges(np.concatenate([on, off]), bins).tolist()
-    ax.hist(off, edges, density=True, color=REST, alpha=0.8, label=f"rest ({len(off):,})")
-    ax.hist(on, edges, density=True, color=colour(head), alpha=0.7, label=f"active ({len(on):,})")
+    inner, outer = f"{labels[0]} ({len(on):,})", f"{labels[1]} ({len(off):,})"
+    ax.hist(off, edges, density=True, color=REST, alpha=0.8, label=outer)
+    ax.hist(on, edges, density=True, color=colour(head), alpha=0.7, label=inner)
     if pairs:
         share = percent(wins / pairs)
-        ax.set_title(f"active rows score higher in {share} of pairs", fontsize=10)
+        ax.set_title(f"{labels[0]} rows score higher in {share} of pairs", fontsize=10)
     return tidy(ax, legend=True, xlabel="score", ylabel="density")
 
 

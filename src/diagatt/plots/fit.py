@@ -183,7 +183,7 @@ def calibration(
 ) -> Axes:
     """Draw the share of events that happened against their predicted probability.
 
-    Bins have equal counts; bars are ±2 standard errors of a share. The title is the expected
+    Bins have equal counts; bars are 95 % intervals of a share (Wilson's). The title is the expected
     calibration error, ``Σ_b n_b/n · |mean y − mean p|`` over the bins.
 
     Parameters
@@ -215,12 +215,28 @@ def calibration(
     share = np.array([happened[part].mean() for part in bins])
     ax = axes_or_new(ax, (4.4, 4.2))
     ax.plot([0, 1], [0, 1], color="0.6", lw=1, zorder=0)
-    spread = 2 * np.sqrt(share * (1 - share) / size)
-    ax.errorbar(mean, share, spread, fmt="o-", color=COLOURS[0], ms=5, lw=1, capsize=2)
+    ax.errorbar(
+        mean,
+        share,
+        np.abs(_wilson(share, size) - share),
+        fmt="o-",
+        color=COLOURS[0],
+        ms=5,
+        lw=1,
+        capsize=2,
+    )
     error = float((size * np.abs(share - mean)).sum() / size.sum())
     ax.set_title(f"calibration error {error:.3f}", fontsize=10)
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
     return tidy(ax, xlabel="predicted probability", ylabel="share that happened")
+
+
+def _wilson(share: np.ndarray, size: np.ndarray, level: float = 0.95) -> np.ndarray:
+    """Return the ends of Wilson's intervals of shares of `size` events, (2, n)."""
+    z2 = norm.ppf(0.5 + level / 2) ** 2
+    half = np.sqrt(z2 * (share * (1 - share) / size + z2 / (4 * size**2)))
+    ends = np.stack([share + z2 / (2 * size) - half, share + z2 / (2 * size) + half])
+    return ends / (1 + z2 / size)
 
 
 def row_reliability(

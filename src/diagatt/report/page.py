@@ -19,6 +19,8 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from diagatt.families import FAMILIES, get_family
 from diagatt.files import write_atomically
+from diagatt.kinds import KINDS
+from diagatt.kinds.estimator import KindEstimator
 from diagatt.metrics import class_scores, concordance, crlr, number_scores
 from diagatt.report.encoding import contents, safe_json
 from diagatt.report.samples import NEAR, Samples, collect, rows_of
@@ -71,7 +73,7 @@ def render_page(
     Parameters
     ----------
     model, X, y
-        As in `collect`.
+        As in `collect`; X are texts or images if the model is of these, and rows are drawn on them.
     title : str, optional
     feature_names : d names, optional
     **shown
@@ -85,6 +87,10 @@ def render_page(
         are too many rows, each sample keeps those with the largest weights.
     """
     check_is_fitted(model)
+    if isinstance(model, KindEstimator):
+        prepared = model.prepare(X)
+        shown = KINDS[model.kind].drawing(prepared) | shown
+        model, X = model.estimator_, prepared.rows
     samples = collect(model, X, y, **shown)
     title = title or "Which rows decided?"
     names = _feature_names(model, feature_names)
@@ -218,6 +224,12 @@ def _number_metrics(model: Any, samples: Samples) -> list[tuple[str, str, str]]:
     return [*found, ("Near", near, f"samples predicted within {NEAR:g} RMSE of the response")]
 
 
+UNTESTED = (
+    "Whether single rows matter was not tested: the default solver tests it, and so does "
+    "existence_test."
+)
+
+
 def verdict(model: Any) -> tuple[str, str] | None:
     """Return whether there is a row of interest as a word and a sentence; None without a test."""
     found, test = (getattr(model, name, None) for name in ("has_row_of_interest_", "existence_"))
@@ -229,6 +241,8 @@ def verdict(model: Any) -> tuple[str, str] | None:
     if not found:
         said = f"No row of interest was found{because}"
         return "none", f"{said}: do not read located rows as an answer."
+    if test is None and not len(getattr(model, "contest_", ())):  # attention is uneven, no more
+        return "untested", UNTESTED
     said = f"A row of interest was found{because}"
     if told.get("n_folds") == 0:  # judged by rows that were found without responses
         said += ": the row that looks different tells more than mean rows do"

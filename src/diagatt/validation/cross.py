@@ -28,6 +28,8 @@ from diagatt.validation.baselines import Part, Task, baselines_of, per_unit
 __all__ = ["OURS", "Validation", "cross_validate"]
 
 OURS = "diagatt"
+#: Scores between 0 and 1.
+SHARES = ("auc", "accuracy", "balanced_accuracy", "concordance", "uno_concordance")
 
 
 @dataclass(frozen=True)
@@ -113,8 +115,12 @@ class Validation:
         elif high < 0:
             start = "Single rows do not help here"
         else:
-            start = "These folds do not show that single rows matter"
-        gaps = [f"{_gap(*gap)} against {method}" for method, gap in differences.items()]
+            start = "These folds do not show that looking at single rows predicts better"
+        width = 1.0 if score.partition(": ")[0] in SHARES else np.inf  # of two scores from 0 to 1
+        gaps = [
+            f"{_gap(*np.clip(gap, -width, width))} against {method}"
+            for method, gap in differences.items()
+        ]
         said = f"{start}: the difference in {NAMES[score]} is {', '.join(gaps)}."
         better = [method for method, (_, _, high) in differences.items() if high < 0]
         return said + (f" {better[-1].capitalize()} predict better." if "trees" in better else "")

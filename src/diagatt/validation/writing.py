@@ -10,7 +10,7 @@ import numpy as np
 from diagatt import plots
 from diagatt.metrics import COSTS, NAMES
 from diagatt.validation.baselines import Task
-from diagatt.validation.cross import OURS, Validation
+from diagatt.validation.cross import OURS, SHARES, Validation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["figures", "methods_paragraph", "scores_table", "shown_interval"]
 
 BOUNDS = {
-    **dict.fromkeys(("auc", "accuracy", "balanced_accuracy"), (0, 1)),
-    **dict.fromkeys(("concordance", "uno_concordance"), (0, 1)),
+    **dict.fromkeys(SHARES, (0, 1)),
     "kappa": (-1, 1),
     "r2": (-np.inf, 1),
 }
@@ -49,14 +48,19 @@ def shown_interval(score: str, mean: float, low: float, high: float, classes: bo
     '123 [99, 150]'
     """
     score = score.partition(": ")[0]  # that of one of several outcomes has its bounds
-    least, most = BOUNDS.get(score, (0 if score in COSTS else -np.inf, np.inf))
-    if score == "log_score" and classes:  # of a probability
-        most = 0
-    low, high = max(low, least), min(high, most) + 0.0
+    low, high = _within_bounds(score, low, high, classes)
     if score in COSTS:
         return f"{_short(mean)} [{_short(low)}, {_short(high)}]"
     digits = 2 if score in ("log_score", "r2") else 3
     return f"{mean:.{digits}f} [{low:.2f}, {high:.2f}]"
+
+
+def _within_bounds(score: str, low: float, high: float, classes: bool) -> tuple[float, float]:
+    """Cut an interval off at the smallest and the largest possible score."""
+    least, most = BOUNDS.get(score, (0 if score in COSTS else -np.inf, np.inf))
+    if score == "log_score" and classes:  # of a probability
+        most = 0
+    return max(low, least), min(high, most) + 0.0
 
 
 def _short(number: float) -> str:
@@ -163,6 +167,7 @@ def methods_paragraph(
     folds = f"{'stratified ' if stratified else ''}{validation.n_folds}-fold"
     together = f"; samples with the same {groups} were held out together" if groups else ""
     mean, low, high = validation.interval(OURS, score)
+    low, high = _within_bounds(score, low, high, task.classes is not None)
     found = f"{mean:.3f} (95 % interval {low:.3f} to {high:.3f})"
     others = " and ".join(
         f"{validation.interval(method, score)[0]:.3f} for {method}"

@@ -34,6 +34,9 @@ class Cells(Kind):
         how = {name: columns.asked.get(name) for name in ("layer", "obsm")}
         with CellTable.opened(path, **how) as table:
             target = columns.target if columns.target in table.obs else None
+            if columns.target is not None and target is None and not columns.of_a_model:
+                names = ", ".join(sorted(map(str, table.obs)))
+                raise ValueError(f"{path}: obs has no column {columns.target!r}; it has {names}.")
             groups = columns.groups if columns.groups in table.obs else None
             if columns.groups is not None and groups is None and not columns.of_a_model:
                 raise ValueError(f"{path}: obs has no column {columns.groups!r} for --groups.")

@@ -53,6 +53,7 @@ class _ImageEstimator(KindEstimator):
     """What the classifier and the regressor share."""
 
     rules: ClassVar[Mapping[str, Rule]] = PATCH_RULES
+    kind = "image"
     _inner: ClassVar[type]
 
     def __init__(

@@ -65,6 +65,9 @@ class Slides(Kind):
         folder = asked.pop("slides")
         names = Table.read(path).names  # new samples need neither responses nor groups
         target = columns.target if columns.target in names else None
+        if columns.target is not None and target is None and not columns.of_a_model:
+            has = ", ".join(names)
+            raise ValueError(f"{path} has no column {columns.target!r}; it has {has}.")
         groups = None if columns.of_a_model and columns.groups not in names else columns.groups
         asked |= {"target": target, "covariates": columns.covariates, "groups": groups}
         return read_slides(folder, path, **asked)

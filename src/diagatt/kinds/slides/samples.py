@@ -217,9 +217,12 @@ def _slides_of(
         elif file not in own[sample]:
             own[sample].append(file)
     if missing:
+        several = len(missing) > 1
+        who = f"{len(missing)} slides, {listed(missing)}" if several else f"slide {missing[0]!r}"
+        what = "their lines" if several else "its line"
         raise ValueError(
-            f"{folder.place} has no features of {len(missing)} slides, {listed(missing)}: drop "
-            f"their lines from {pairs.name}; there are {listed(folder.names)}."
+            f"{folder.place} has no features of {who}: drop {what} "
+            f"from {pairs.name}; there are {listed(folder.names)}."
         )
     empty = [name for name in samples if not own[name]]
     if empty:

@@ -30,6 +30,7 @@ class _TextEstimator(KindEstimator):
         "text_rows": optional(instance("a TextRows", TextRows)),
         "preset": one_of("text", "keyword"),
     }
+    kind = "text"
     text_rows_: TextRows
     _inner: ClassVar[type]
     _steps = ("text_rows", "estimator")
