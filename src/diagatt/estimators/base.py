@@ -126,10 +126,11 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         except (MemoryError, RuntimeError) as error:
             if not any(words in str(error) for words in OUT_OF_MEMORY):
                 raise
+            takes_encoder = "encoder" in self.get_params(deep=False)
+            way = ", or encode them, for example with encoder=PCA(64)" if takes_encoder else ""
             raise InputError(
                 f"the fit of {type(self).__name__} to {problem.n_features} features needs more "
-                "memory than there is: choose fewer features, or encode them, for example with "
-                "encoder=PCA(64)."
+                f"memory than there is: choose fewer features{way}."
             ) from error
         self.__dict__ = fitted.__dict__
         return self
