@@ -27,7 +27,9 @@ def checked_ids(given: Any, what: str, count: int) -> Any:
     words = {one for one in given if isinstance(one, str)}
     for one in given if words else ():
         if not isinstance(one, str) and str(one) in words:
-            raise ValueError(f"{what} has {one!r} and {str(one)!r}, which read alike: use one type.")
+            raise ValueError(
+                f"{what} has {one!r} and {str(one)!r}, which read alike: use one type."
+            )
     return frozen(ids)
 
 
