@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from sklearn.metrics import accuracy_score as accuracy
 
+from diagatt.arguments import check_arguments
 from diagatt.metrics.classes import (
     calibration_error,
     class_scores,
@@ -34,6 +35,8 @@ __all__ = [
     "ranked_probability_score",
     "rmse",
 ]
+
+check_arguments(globals())
 
 #: Names of the scores for readers, in the order in which they are shown; the first is the main one.
 NAMES = {

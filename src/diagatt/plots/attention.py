@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from diagatt.arguments import Count
 from diagatt.plots.canvas import REST, TRUTH, as_weights, axes_or_new, colour, tidy
 from diagatt.tables import percent
 
@@ -48,7 +49,7 @@ def attention(weights: Any, *, true_rows: Any = (), ax: Axes | None = None) -> A
 
 
 def top_rows(
-    weights: Any, *, names: Sequence[str] | None = None, most: int = 10, ax: Axes | None = None
+    weights: Any, *, names: Sequence[str] | None = None, most: Count = 10, ax: Axes | None = None
 ) -> Axes:
     """List the rows with the largest weights, each with its weight in every head.
 
@@ -88,7 +89,7 @@ def top_rows(
 
 
 def scores(
-    scores: Sequence[Any], rows: Any, *, head: int = 0, bins: int = 60, ax: Axes | None = None
+    scores: Sequence[Any], rows: Any, *, head: int = 0, bins: Count = 60, ax: Axes | None = None
 ) -> Axes:
     """Draw the distributions of the scores ψ of active rows and of all other rows.
 
