@@ -112,7 +112,7 @@ def test_an_answer_or_one_sentence_of_ours(function):
         ),
         (
             lambda: metrics.concordance([2, 0], [1, 2], [1, 2]),
-            r"event\[0\] is 2: pass True or False",
+            r"event\[0\] is 2: pass 0 or 1",
         ),
         (
             lambda: metrics.concordance(EVENT, TIME, NUMBERS, [1.0]),

@@ -168,7 +168,7 @@ def _truths(value: Any, name: str) -> np.ndarray:
     wrong = np.argwhere((array != 0) & (array != 1))
     if len(wrong):
         at = tuple(wrong[0])
-        raise InputError(f"{_place(name, at)} is {array[at]:g}: pass True or False, or 1 and 0.")
+        raise InputError(f"{_place(name, at)} is {array[at]:g}: pass 0 or 1, or truth values.")
     return array == 1
 
 
