@@ -153,6 +153,25 @@ def test_labels_of_rows_that_are_none(labels, message, fitted):
         fitted.calibrate_rows(X, labels)
 
 
+# ---------------------------------------------------------------------- units
+
+
+@pytest.mark.parametrize("solver", ["likelihood", "gradient", "mixture", "uniform"])
+@pytest.mark.parametrize(("unit", "said"), [(1e-12, "so small .* penalties"), (1e4, "so large")])
+def test_single_solvers_warn_of_the_units_of_rows(solver, unit, said):
+    with pytest.warns(UserWarning, match=f"the features of X are {said} .*standardize the rows"):
+        DiagAttRegressor(solver=solver, random_state=0).fit([unit * m for m in X], Y)
+
+
+def test_other_methods_warn_of_units_and_rows_without_any_do_not(recwarn):
+    with pytest.warns(UserWarning, match="so small"):
+        PooledRegressor().fit([1e-9 * m for m in X], Y)
+    recwarn.clear()
+    for rows in (X, [0 * m + 3 for m in X], [0.1 * m for m in X], [100 * m for m in X]):
+        PooledRegressor().fit(rows, Y)
+    assert not [w for w in recwarn if "features of X" in str(w.message)]
+
+
 # ---------------------------------------------------------------------- labels that look alike
 
 ALIKE = ["a", "a ", "b", "c"] * (N // 4)

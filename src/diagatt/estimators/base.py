@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from diagatt import attributes, coerce, names, parameters
 from diagatt.arrays import InputError
 from diagatt.covariates import parted
+from diagatt.estimators.units import warn_of_units
 from diagatt.families import Family, check_response
 from diagatt.persistence import SavedToFile
 from diagatt.ragged import RaggedRows
@@ -51,6 +52,7 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
     }
     # Whether rows may have weights.
     _takes_row_weights: ClassVar[bool] = False
+    _depends_on_units: Any = True  # whether a fit to the same rows in another unit is another fit
     family: str = "auto"
     device: str = "cpu"
     missing: str = "refuse"
@@ -115,6 +117,8 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         X, covariates = parted(X, covariates)
         fitted = copy(self)
         problem = fitted._problem(X, y, sample_weight, covariates, **beside)
+        if self._depends_on_units and problem.in_memory is not None:
+            warn_of_units(problem.in_memory.values, problem.n_samples)
         try:
             fitted._fit_problem(problem)
             attributes.refuse_nonfinite(fitted)
@@ -165,6 +169,11 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         if known is not None:
             problem = replace(problem, offset=torch.as_tensor(known).to(problem.values))
         if row_labels is not None:
+            if rows.n_rows != RaggedRows.coerce(X).n_rows:
+                raise InputError(
+                    "row_labels count rows that have no observed entry: drop these rows, and count "
+                    "the others."
+                )
             known = coerce.known_rows(row_labels, rows.offsets)
             problem = replace(problem, log_known=torch.as_tensor(known).to(problem.values))
         check_response(problem.family, problem.y)

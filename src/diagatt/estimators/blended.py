@@ -49,6 +49,7 @@ class _Blended(TakesCovariates, RowsEstimator):
     }
     further_entries: ClassVar[tuple[str, ...]] = ("members",)
     _averaged: ClassVar[str] = "predict"
+    _depends_on_units: ClassVar[bool] = False  # its members do, and say so themselves
     members_: list[Any] = field(init=False)
 
     def fit(
