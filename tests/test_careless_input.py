@@ -153,6 +153,17 @@ def test_labels_of_rows_that_are_none(labels, message, fitted):
         fitted.calibrate_rows(X, labels)
 
 
+# ---------------------------------------------------------------------- parameters after a fit
+
+
+def test_another_family_after_the_fit():
+    model = short().fit(X, Y).set_params(family="poisson")
+    for ask in (model.predict, model.attention, lambda rows: model.score(rows, Y)):
+        with pytest.raises(ValueError, match="family is 'poisson', but the fit had 'auto': set it"):
+            ask(X)
+    assert (model.fit(X, COUNTS).predict(X) > 0).all()
+
+
 # ---------------------------------------------------------------------- units
 
 

@@ -52,7 +52,6 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
     }
     # Whether rows may have weights.
     _takes_row_weights: ClassVar[bool] = False
-    _depends_on_units: Any = True  # whether a fit to the same rows in another unit is another fit
     family: str = "auto"
     device: str = "cpu"
     missing: str = "refuse"
@@ -60,6 +59,11 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
     one_row_samples_: bool
 
     # ------------------------------------------------------------------ for subclasses
+
+    @property
+    def _depends_on_units(self) -> bool:
+        """Whether a fit to the same rows in another unit is another fit."""
+        return True
 
     # The next three are not abstract: a blend has no family, its members have theirs.
 
@@ -136,6 +140,7 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
                 f"the fit of {type(self).__name__} to {problem.n_features} features needs more "
                 f"memory than there is: choose fewer features{way}."
             ) from error
+        fitted._family_of_fit = self.family
         self.__dict__ = fitted.__dict__
         return self
 
@@ -207,6 +212,11 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
 
     def _validate_rows(self, X: Any, *, reset: bool) -> RaggedRows:
         """Pack and check the samples; `reset` in fit, comparison with the fit otherwise."""
+        fit_to = self.__dict__.get("_family_of_fit", self.family)
+        if not reset and fit_to != self.family:  # a loaded model has the parameters of its fit
+            raise ValueError(
+                f"family is {self.family!r}, but the fit had {fit_to!r}: set it back, or fit again."
+            )
         if self.missing == "marginalize":
             X = coerce.unmasked(X)
         rows, flat = RaggedRows.coerce(X), coerce.is_flat(X)

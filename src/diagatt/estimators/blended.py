@@ -49,8 +49,11 @@ class _Blended(TakesCovariates, RowsEstimator):
     }
     further_entries: ClassVar[tuple[str, ...]] = ("members",)
     _averaged: ClassVar[str] = "predict"
-    _depends_on_units: ClassVar[bool] = False  # its members do, and say so themselves
     members_: list[Any] = field(init=False)
+
+    @property
+    def _depends_on_units(self) -> bool:  # its members do, and say so themselves
+        return False
 
     def fit(
         self,
