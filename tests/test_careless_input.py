@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from diagatt import (
     DiagAttClassifier,
@@ -12,6 +13,7 @@ from diagatt import (
     PooledSurvival,
     RaggedRows,
     TwoStepRegressor,
+    WithCovariates,
     simulate,
 )
 from diagatt.lifetimes import make_times
@@ -151,6 +153,98 @@ def test_labels_of_rows_that_are_none(labels, message, fitted):
         fitted.calibrate_rows(X, labels)
 
 
+# ---------------------------------------------------------------------- parameters after a fit
+
+
+def test_another_family_after_the_fit():
+    model = short().fit(X, Y).set_params(family="poisson")
+    for ask in (model.predict, model.attention, lambda rows: model.score(rows, Y)):
+        with pytest.raises(ValueError, match="family is 'poisson', but the fit had 'auto': set it"):
+            ask(X)
+    assert (model.fit(X, COUNTS).predict(X) > 0).all()
+
+
+# ---------------------------------------------------------------------- units
+
+
+@pytest.mark.parametrize("solver", ["likelihood", "gradient", "mixture", "uniform"])
+@pytest.mark.parametrize(("unit", "said"), [(1e-12, "so small .* penalties"), (1e4, "so large")])
+def test_single_solvers_warn_of_the_units_of_rows(solver, unit, said):
+    with pytest.warns(UserWarning, match=f"the features of X are {said} .*standardize the rows"):
+        DiagAttRegressor(solver=solver, random_state=0).fit([unit * m for m in X], Y)
+
+
+def test_other_methods_warn_of_units_and_rows_without_any_do_not(recwarn):
+    with pytest.warns(UserWarning, match="so small"):
+        PooledRegressor().fit([1e-9 * m for m in X], Y)
+    recwarn.clear()
+    for rows in (X, [0 * m + 3 for m in X], [0.1 * m for m in X], [100 * m for m in X]):
+        PooledRegressor().fit(rows, Y)
+    assert not [w for w in recwarn if "features of X" in str(w.message)]
+
+
+# ---------------------------------------------------------------------- labels that look alike
+
+ALIKE = ["a", "a ", "b", "c"] * (N // 4)
+
+
+@pytest.mark.parametrize("given", [{"groups": ALIKE}, {"y": ALIKE}, {"y": ["é", "e\u0301"] * 20}])
+def test_labels_that_look_alike(given):
+    name = next(iter(given))
+    with pytest.raises(ValueError, match=rf"in {name} look alike: .* differ in white space"):
+        short(DiagAttClassifier).fit(X, **({"y": LABELS} | given))
+
+
+def test_ids_that_look_alike():
+    table = {"who": ["p1", "p1 ", "p2"], "size": [1.0, 2.0, 3.0]}
+    with pytest.raises(ValueError, match="ids in column 'who' look alike: 'p1' and 'p1 '"):
+        RaggedRows.from_frame(table, "who")
+    with pytest.raises(ValueError, match="sample_ids has 1 and '1', which read alike"):
+        RaggedRows(np.zeros((2, 1)), [0, 1, 2], sample_ids=[1, "1"])
+    with pytest.raises(ValueError, match="column 'who' has 2 entries, and 1 are needed"):
+        RaggedRows.from_frame({"who": [1, 2], "size": [1.0]}, "who")
+
+
+# ---------------------------------------------------------------------- what is no samples
+
+
+class Broken:
+    def __array__(self, *_, **__):
+        return np.array(1 / 0)
+
+
+@pytest.mark.parametrize(
+    ("samples", "message"),
+    [
+        (RaggedRows, "X is the class RaggedRows: pass samples"),
+        (pd.DataFrame, "X is the class DataFrame: pass samples"),
+        (torch.zeros(2, 4, 3, device="meta"), "X is a tensor .* on meta. that NumPy cannot read"),
+        ([torch.ones(4, 3).to_sparse()], "sample 0 is a tensor .*: pass a dense tensor of numbers"),
+        (Broken(), "X is not an array of numbers: division by zero"),
+    ],
+)
+def test_objects_that_are_no_samples(samples, message, fitted):
+    with pytest.raises(ValueError, match=message):
+        fitted.predict(samples)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: RaggedRows.concatenate([X]), "part 0 is a list: pass RaggedRows"),
+        (lambda: RaggedRows.from_arrow(X), "the column is a list: pass a column of Arrow"),
+        (lambda: WithCovariates(X, None), "covariates are None: pass one line per sample"),
+    ],
+)
+def test_what_makes_no_samples(make, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        make()
+
+
+def test_dense_arrays_are_tensors_enough():
+    np.testing.assert_array_equal(RaggedRows.from_torch(np.stack(X))[3], X[3])
+
+
 # ---------------------------------------------------------------------- certainty
 
 
@@ -231,6 +325,24 @@ def test_an_array_of_probabilities_has_the_order_of_its_times(survivors):
 def survivors():
     y = make_times(Y > 0, np.exp(Y / 10))
     return short(DiagAttSurvival).fit(X, y), PooledSurvival().fit(X, y)
+
+
+@pytest.mark.parametrize("family", ["weibull", "lognormal", "loglogistic"])
+def test_times_in_another_unit_shift_the_intercept_alone(family):
+    event, times = Y > 0, np.exp(Y / 10)
+    model = short(DiagAttSurvival, family=family).fit(X, make_times(event, times))
+    for unit in (1e-9, 1e9):  # seconds, or years, in the place of days
+        other = short(DiagAttSurvival, family=family).fit(X, make_times(event, unit * times))
+        shift = other.intercept_ - np.log(unit)
+        np.testing.assert_allclose(shift, model.intercept_, atol=1e-3)
+        np.testing.assert_allclose(other.shape_, model.shape_, rtol=1e-3)
+
+
+@pytest.mark.parametrize("time", [np.nan, "a", [1.0, np.nan], None])
+def test_functions_of_time_are_asked_at_numbers(time, survivors):
+    for model in survivors:
+        with pytest.raises(ValueError, match="time"):
+            model.predict_survival_function(X)[0](time)
 
 
 def test_a_concordance_of_samples_that_cannot_be_compared(survivors):

@@ -15,7 +15,7 @@ FLOORS = [
     {"files", "memory", "progress", "tables", "scoring", "resampling", "panels"},
     {"modelfile", "distributed", "parameters", "arrays"},
     {"names", "ids"},
-    {"coerce", "attributes"},
+    {"coerce", "attributes", "arguments"},
     {"ragged", "lifetimes"},
     {"segments", "localization", "selection", "covariates"},
     {"scores", "families", "persistence", "stores", "rowmaps", "encoders", "missing"},

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set, ValuesView
 from typing import Any
+from unicodedata import normalize
 
 import narwhals as nw
 import numpy as np
@@ -98,7 +99,7 @@ def as_numpy(tensor: torch.Tensor) -> np.ndarray:
 def plain_array(values: Any, what: str, place: Place, dates: bool = False) -> np.ndarray:
     """Return an array of any type without masked entries; with `dates`, frames may hold dates."""
     if isinstance(values, torch.Tensor):
-        return as_numpy(values)
+        return _from_tensor(values, what)
     if hasattr(values, "toarray"):
         raise InputError(f"{what} is sparse: pass {what}.toarray().")
     if isinstance(values, Iterator | Set | ValuesView):
@@ -113,7 +114,7 @@ def plain_array(values: Any, what: str, place: Place, dates: bool = False) -> np
         values = np.ma.array(values)  # np.asarray would read what the masks hide
     try:
         array = np.asanyarray(values)
-    except (TypeError, ValueError) as error:
+    except Exception as error:  # an object makes an array of itself as it likes
         raise InputError(f"{what} is not an array of numbers: {_uneven(values, error)}.") from error
     words = isinstance(values, list | tuple) and array.ndim == 1 and array.dtype.kind in "US"
     if words and len({str if isinstance(v, str) else type(v) for v in values}) > 1:
@@ -124,6 +125,17 @@ def plain_array(values: Any, what: str, place: Place, dates: bool = False) -> np
             at = tuple(hidden[0])
             raise InputError(f"{place(at) if at else what} is masked: drop it or fill it in.")
     return np.asarray(array)
+
+
+def _from_tensor(tensor: torch.Tensor, what: str) -> np.ndarray:
+    """Return a tensor as an array; refuse those that are sparse, quantized or hold no data."""
+    try:
+        return as_numpy(tensor)
+    except (TypeError, RuntimeError) as error:
+        kind = f"{tensor.dtype}, {tensor.layout} on {tensor.device}"
+        raise InputError(
+            f"{what} is a tensor ({kind}) that NumPy cannot read: pass a dense tensor of numbers."
+        ) from error
 
 
 def as_frame(values: Any, what: str) -> Any:
@@ -221,6 +233,28 @@ def refuse_missing(labels: np.ndarray, what: str, words: Callable[[int], str]) -
         raise InputError(
             f"{what} mixes labels that cannot be compared ({error}): use one type."
         ) from None
+
+
+def refuse_lookalikes(labels: np.ndarray, what: str) -> None:
+    """Refuse words among different labels that look the same: white space around them differs.
+
+    Examples
+    --------
+    >>> refuse_lookalikes(np.array(["yes", "no", "yes "]), "labels in y")
+    Traceback (most recent call last):
+    diagatt.arrays.InputError: labels in y look alike: 'yes' and 'yes ' differ in white space ...
+    """
+    if labels.dtype.kind not in "UO":
+        return
+    seen: dict[str, str] = {}
+    for label in labels.tolist():
+        if isinstance(label, str):
+            other = seen.setdefault(normalize("NFC", label).strip(), label)
+            if other != label:
+                raise InputError(
+                    f"{what} look alike: {other!r} and {label!r} differ in white space or in how "
+                    "accents are written; write them in one way."
+                )
 
 
 def _is_missing(value: Any) -> bool:

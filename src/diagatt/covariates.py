@@ -40,6 +40,8 @@ class WithCovariates(Sequence):
     """
 
     def __init__(self, X: Any, covariates: Any) -> None:
+        if not np.ndim(covariates):
+            raise InputError(f"covariates are {covariates!r}: pass one line per sample.")
         self.X, self.covariates = X, covariates
         if len(X) != np.shape(covariates)[0]:
             raise InputError(

@@ -20,9 +20,16 @@ def checked_ids(given: Any, what: str, count: int) -> Any:
         return None
     if type(given).__name__ == "StringArray" and len(given) == count:
         return given
+    given = list(given)
     ids = np.array([str(one) for one in given], dtype=object)
     if len(ids) != count:
         raise ValueError(f"{what} has {len(ids)} entries: {count} are needed.")
+    words = {one for one in given if isinstance(one, str)}
+    for one in given if words else ():
+        if not isinstance(one, str) and str(one) in words:
+            raise ValueError(
+                f"{what} has {one!r} and {str(one)!r}, which read alike: use one type."
+            )
     return frozen(ids)
 
 

@@ -49,14 +49,16 @@ def write(path: str | os.PathLike, tensors: dict[str, np.ndarray], document: dic
 def read(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Read and verify a file that `write` wrote."""
     path = as_path(path)
-    if path.is_dir():
-        raise ModelFileError(f"{path} is a folder, not a model file.")
-    if path.exists() and not path.is_file():
-        raise ModelFileError(f"{path} is not a file: a pipe or a device cannot hold a model.")
     try:
+        if path.is_dir():
+            raise ModelFileError(f"{path} is a folder, not a model file.")
+        if path.exists() and not path.is_file():
+            raise ModelFileError(f"{path} is not a file: a pipe or a device cannot hold a model.")
         content = path.read_bytes()
     except FileNotFoundError:
         raise FileNotFoundError(f"{path} does not exist.") from None
+    except OSError as error:
+        raise type(error)(f"{path} cannot be read: {error.strerror}.") from None
     return parse(content, path)
 
 

@@ -97,6 +97,18 @@ def positive() -> Rule:
     return Rule("a positive number", lambda value: _is_finite(value) and value > 0)
 
 
+def finite() -> Rule:
+    """Allow finite numbers."""
+    return Rule("a finite number", _is_finite)
+
+
+def whole(least: int | None = None) -> Rule:
+    """Allow whole numbers that a float can hold, from `least` on."""
+    words = "a whole number" if least is None else f"a whole number of at least {least}"
+    low = -math.inf if least is None else least
+    return Rule(words, lambda value: _is_whole(value) and _is_finite(value) and low <= value)
+
+
 def at_least(least: float) -> Rule:
     """Allow finite numbers from `least` on."""
     words = f"a number of at least {least:g}"

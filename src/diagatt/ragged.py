@@ -227,12 +227,16 @@ class RaggedRows(Sequence):
     @classmethod
     def from_torch(cls, tensor: Any) -> RaggedRows:
         """Pack a dense ``(n, p, d)`` or ``(n, d)`` tensor, or a jagged nested tensor."""
-        return cls(*(pack_nested(tensor) if tensor.is_nested else samples(tensor)))
+        return cls(
+            *(pack_nested(tensor) if getattr(tensor, "is_nested", False) else samples(tensor))
+        )
 
     @classmethod
     def coerce(cls, X: Any) -> RaggedRows:
         """Pack whatever `diagatt.coerce.samples` takes; a 2-D array is n one-row samples."""
-        return X.to_rows() if hasattr(X, "to_rows") else cls(*samples(X))
+        return (
+            X.to_rows() if hasattr(X, "to_rows") and not isinstance(X, type) else cls(*samples(X))
+        )
 
     @classmethod
     def concatenate(cls, parts: Iterable[RaggedRows]) -> RaggedRows:
@@ -241,6 +245,8 @@ class RaggedRows(Sequence):
         if not parts:
             raise ValueError("nothing to concatenate: pass at least one RaggedRows.")
         for k, part in enumerate(parts):
+            if not isinstance(part, RaggedRows):
+                raise TypeError(f"part {k} is a {type(part).__name__}: pass RaggedRows.")
             if part.n_features != parts[0].n_features:
                 raise ValueError(
                     f"part {k} has {part.n_features} features, part 0 has {parts[0].n_features}."

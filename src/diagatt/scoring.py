@@ -6,7 +6,7 @@ from copy import copy
 from functools import partial, update_wrapper
 from typing import Any, Self
 
-from sklearn.metrics import get_scorer
+from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.utils.metadata_routing import MetadataRequest
 
 __all__ = ["Scorer", "scorer"]
@@ -28,6 +28,11 @@ class Scorer:
     """
 
     def __init__(self, name: str) -> None:
+        # Here, and not after the first fit. Anything but a word equals none of the names.
+        if not isinstance(name, str) or name not in get_scorer_names():
+            raise ValueError(
+                f"there is no score {name!r}: sklearn.metrics.get_scorer_names() lists all of them."
+            )
         self.name = name
         self.requests: dict[str, bool | str | None] = {"covariates": True, "sample_weight": None}
 
@@ -83,7 +88,6 @@ def scorer(name: str) -> Scorer:
     >>> scores.shape
     (3,)
     """
-    get_scorer(name)  # an unknown name is refused here, not after the first fit
     return Scorer(name)
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from diagatt.arguments import Numbers, Truths, check_arguments
 from diagatt.kaplan_meier import kaplan_meier
 from diagatt.metrics import concordance
 
@@ -28,7 +29,7 @@ __all__ = [
 FIRST, LAST, MOST_TIMES = 0.1, 0.9, 50
 
 
-def evaluation_times(event: Any, time: Any) -> np.ndarray:
+def evaluation_times(event: Truths, time: Numbers) -> np.ndarray:
     """Return event times, from the first to the last tenth, at which scores are averaged.
 
     Examples
@@ -36,7 +37,8 @@ def evaluation_times(event: Any, time: Any) -> np.ndarray:
     >>> evaluation_times([True] * 6, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
     array([2., 3., 4., 5.])
     """
-    seen = np.unique(np.asarray(time, dtype=np.float64)[np.asarray(event, dtype=bool)])
+    happened, times = _read(event, time)
+    seen = np.unique(times[happened])
     if not len(seen):
         return seen
     low, high = np.quantile(seen, [FIRST, LAST])
@@ -46,7 +48,7 @@ def evaluation_times(event: Any, time: Any) -> np.ndarray:
 
 
 def uno_concordance(
-    event: Any, time: Any, risk: Any, *, tau: float | None = None, train: Any = None
+    event: Truths, time: Numbers, risk: Numbers, *, tau: float | None = None, train: Any = None
 ) -> float:
     r"""Return Uno's concordance: Harrell's, each event weighted by :math:`1/\hat G(t)^2`.
 
@@ -70,7 +72,7 @@ def uno_concordance(
 
 
 def brier_scores(
-    event: Any, time: Any, survival: Any, times: Any, *, train: Any = None
+    event: Truths, time: Numbers, survival: Numbers, times: Numbers, *, train: Any = None
 ) -> np.ndarray:
     """Return the mean squared error of predicted survival at some times, (T,) (Graf, 1999).
 
@@ -99,7 +101,7 @@ def brier_scores(
 
 
 def integrated_brier_score(
-    event: Any, time: Any, survival: Any, times: Any, *, train: Any = None
+    event: Truths, time: Numbers, survival: Numbers, times: Numbers, *, train: Any = None
 ) -> float:
     """Return the mean of `brier_scores` over time, by trapezoids; smaller is better.
 
@@ -124,7 +126,7 @@ class CumulativeAUC(NamedTuple):
 
 
 def cumulative_auc(
-    event: Any, time: Any, risk: Any, times: Any, *, train: Any = None
+    event: Truths, time: Numbers, risk: Numbers, times: Numbers, *, train: Any = None
 ) -> CumulativeAUC:
     """Return how well risks tell who has the event by a time from who has it later.
 
@@ -145,6 +147,11 @@ def cumulative_auc(
     """
     happened, ends = _read(event, time)
     risks, at = np.asarray(risk, dtype=np.float64), np.asarray(times, dtype=np.float64)
+    if risks.shape != ends.shape or at.ndim != 1 or not len(at):
+        raise ValueError(
+            "risk must be one number per sample, and times a list of one or more, got shapes "
+            f"{risks.shape} and {at.shape}."
+        )
     beyond = np.nextafter(at.max(), np.inf)
     weights = _inverse(_censoring(train, happened, ends), happened, ends, beyond)
     found = np.empty(len(at))
@@ -161,7 +168,11 @@ def cumulative_auc(
 
 
 def survival_scores(
-    event: Any, time: Any, risk: Any, survival: Any = None, times: Any = None
+    event: Truths,
+    time: Numbers,
+    risk: Numbers,
+    survival: Numbers | None = None,
+    times: Numbers | None = None,
 ) -> dict[str, float]:
     """Return Harrell's and Uno's concordance, mean AUC and integrated Brier score.
 
@@ -191,6 +202,8 @@ def _read(event: Any, time: Any) -> tuple[np.ndarray, np.ndarray]:
     happened, times = np.asarray(event, dtype=bool), np.asarray(time, dtype=np.float64)
     if happened.ndim != 1 or happened.shape != times.shape:
         raise ValueError("event and time must be 1-D and of equal length.")
+    if not len(times):
+        raise ValueError("there is no sample: pass at least one.")
     return happened, times
 
 
@@ -226,3 +239,6 @@ def _inverse(
         )
     weights[counted] = 1 / left
     return weights
+
+
+check_arguments(globals())

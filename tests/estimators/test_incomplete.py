@@ -217,3 +217,21 @@ def test_row_weights_and_none_beside_missing_entries(data):
     model = fitted(X, data.y, solver=Likelihood(none=True, max_iterations=5))
     assert 0 < model.prevalence_ <= 1
     assert len(model.row_means_) == 2
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_rows_without_an_entry_are_left_out_of_the_fit(data, solver):
+    """As where arrays are padded with NaN; any of these rows could be the active one."""
+    X = with_holes(data.X[:60], share=0.1)
+    padded = [np.concatenate([m, np.full((7 - len(m), D), np.nan)]) for m in X]
+    X, y = [m[~np.isnan(m).all(axis=1)] for m in padded], data.y[:60]
+    short, long = fitted(X, y, solver), fitted(padded, y, solver)
+    np.testing.assert_array_equal(long.predict(X), short.predict(X))
+    assert long.n_rows_ == short.n_rows_
+
+
+def test_labels_of_rows_without_an_entry(data):
+    padded = [np.concatenate([m, np.full((1, D), np.nan)]) for m in data.X]
+    model = DiagAttRegressor(solver="likelihood", missing="marginalize")
+    with pytest.raises(ValueError, match="row_labels count rows that have no observed entry: drop"):
+        model.fit(padded, data.y, row_labels=data.rows[:, 0])

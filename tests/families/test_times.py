@@ -195,3 +195,15 @@ def test_score_residuals_are_derivatives_in_the_weights(entries):
         risk = RiskSets(entry, stop, event, weights, ties)
         total = features.T @ risk.gradient(z)
         torch.testing.assert_close(risk.scores(z, features).sum(dim=0), total)
+
+
+@pytest.mark.parametrize("name", sorted(LAWS))
+def test_losses_far_from_the_times_have_the_derivatives_they_claim(name):
+    family = get_family(name).with_shape(torch.tensor([0.2], dtype=torch.float64))
+    y = torch.tensor([[0.0, 1e9, 1e9], [0.0, 1e9, np.inf]], dtype=torch.float64)
+    z = torch.zeros(2, 1, dtype=torch.float64)  # u = 104: e to this power is no use
+    quotient = (family.loss(y, z + 1e-4) - family.loss(y, z - 1e-4)) / 2e-4
+    torch.testing.assert_close(family.gradient(y, z)[:, 0], quotient, rtol=1e-6, atol=0)
+    slopes = [family.gradient(y, z + side)[:, 0] for side in (1e-4, -1e-4)]
+    curvature = (slopes[0] - slopes[1]) / 2e-4
+    torch.testing.assert_close(family.curvature(y, z)[:, 0, 0], curvature, rtol=1e-6, atol=1e-9)

@@ -76,3 +76,10 @@ def test_digits_with_underscores_are_words(tmp_path):
     path.write_text("size\n1.5\n2.5\n1_0\n")
     with pytest.raises(ValueError, match=r"line 4: 'size' is '1_0'.* drop the 1 line with words"):
         refuse_words(Table.read(path), "size")
+
+
+def test_messages_about_wide_tables_are_short():
+    table = Table({f"x{i}": [0.0] for i in range(20_000)})
+    assert table.names is table.names  # every new list of 20,000 names takes a millisecond
+    with pytest.raises(ValueError, match=r"has no column 'y'; it has x0, x1, .* and 19980 others"):
+        table.column("y")

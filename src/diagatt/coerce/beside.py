@@ -16,6 +16,7 @@ from diagatt.arrays import (
     plain_array,
     refuse_dates,
     refuse_kind,
+    refuse_lookalikes,
     refuse_missing,
 )
 from diagatt.coerce.usable import WEIGHTS
@@ -120,7 +121,9 @@ def groups(given: Any, n_samples: int) -> np.ndarray:
     if len(codes) != n_samples:
         raise InputError(f"groups has {len(codes)} entries, but there are {n_samples} samples.")
     refuse_missing(codes, "groups", lambda i: f"groups[{i}] is missing: give every sample a group.")
-    return np.unique(codes, return_inverse=True)[1].reshape(-1)
+    different, found = np.unique(codes, return_inverse=True)
+    refuse_lookalikes(different, "names in groups")
+    return found.reshape(-1)
 
 
 def weights(sample_weight: Any, n_samples: int) -> np.ndarray:

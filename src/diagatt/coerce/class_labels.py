@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from diagatt.arrays import InputError, is_sparse, refuse_missing
+from diagatt.arrays import InputError, is_sparse, refuse_lookalikes, refuse_missing
 from diagatt.coerce.beside import column, entry, finite, n_outcomes, responses, weights
 
 
@@ -29,6 +29,7 @@ def classes(y: Any, n_samples: int) -> np.ndarray:
             f"{str(error).partition('.')[0]}: classes are words, whole numbers or truth values; "
             "for other numbers, use the regressor of this method."
         ) from None
+    refuse_lookalikes(np.unique(labels), "labels in y")
     return labels
 
 

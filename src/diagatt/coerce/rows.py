@@ -20,6 +20,7 @@ from diagatt.arrays import (
     from_arrow_sparse,
     is_sparse,
     plain_array,
+    refuse_lookalikes,
     refuse_missing,
     sparse_matrix,
 )
@@ -62,6 +63,8 @@ def samples(X: Any) -> Packed:
     >>> samples([np.zeros((2, 3)), np.ones((1, 3))])[1]
     array([0, 2, 3])
     """
+    if isinstance(X, type):
+        raise InputError(f"X is the class {X.__name__}: pass samples.")
     if isinstance(X, str | bytes | os.PathLike):
         raise InputError(
             f"X is {X!r}, no samples: read the file, for example a long table with "
@@ -208,8 +211,11 @@ def pack_frame(
     values = np.column_stack([float_array(columns[c], *_column_of(c)) for c in chosen])
     words, line = _column_of(sample)
     ids = np.asarray(plain_array(columns[sample], words, line, dates=True))
+    if ids.shape != values.shape[:1]:
+        raise InputError(f"{words} has {len(ids)} entries, and {len(values)} are needed.")
     refuse_missing(ids, words, lambda i: f"{line((i,))} names no sample: drop the line.")
     unique, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
+    refuse_lookalikes(unique, f"ids in {words}")
     rank = np.empty(len(unique), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(len(unique))  # order of first appearance
     index = rank[inverse]  # (N,) sample of each line
@@ -242,6 +248,9 @@ def _columns(frame: Any) -> Mapping[str, Any]:
 def pack_arrow(column: Any) -> Packed:
     """Pack a pyarrow column of lists of rows."""
     import pyarrow as pa
+
+    if not _is_arrow_column(column):
+        raise InputError(f"the column is a {type(column).__name__}: pass a column of Arrow.")
 
     if isinstance(column, pa.ChunkedArray):  # combining even one chunk would copy it
         column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

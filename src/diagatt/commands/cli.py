@@ -81,6 +81,13 @@ def demo() -> None:
     run_demo()
 
 
+def _words(error: Exception) -> str:
+    """Return what an error says; the system's own errors begin with a number."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}."
+    return str(error)
+
+
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     """Show a warning as a sentence, without the line of code that it comes from."""
     typer.echo(fitted(f"warning: {said(str(message))}"), err=True)
@@ -96,6 +103,6 @@ def main() -> None:
             raise
         rank = os.environ.get("RANK")  # torchrun mixes what its processes print
         who = "error" if rank is None else f"error in process {rank}"
-        typer.echo(fitted(f"{who}: {said(str(error))}"), err=True)
+        typer.echo(fitted(f"{who}: {said(_words(error))}"), err=True)
         # 130 is what shells expect of a program that was interrupted.
         sys.exit(130 if isinstance(error, InterruptedError) else 1)

@@ -86,13 +86,17 @@ def are_classes(y: np.ndarray, family: str) -> bool:
     """Take words, truth values and few whole numbers as classes, unless a family is given."""
     import numpy as np
 
-    from diagatt.families import get_family
+    from diagatt.families import Times, get_family
 
     if y.dtype.names is not None:  # times to an event
         return False
     if y.ndim == 2 and family == "auto":  # several outcomes
         return bool(np.isin(y, (0, 1)).all())
     if family != "auto":
+        if isinstance(get_family(family), Times):
+            raise ValueError(
+                f"--family {family} is for times to an event: name their column with --time."
+            )
         classes = get_family(family).classifies
         if not classes and y.dtype.kind in "OUS":
             raise ValueError(

@@ -1,5 +1,6 @@
 """Data sets for trying the library: real ones (by path, download or package) and made-up ones."""
 
+from diagatt.arguments import check_arguments
 from diagatt.datasets import (  # noqa: F401  they register their bags
     assumptions,
     cells,
@@ -30,3 +31,5 @@ __all__ = [
     "split_texts",
     "text_groups",
 ]
+
+check_arguments(globals())

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from diagatt.arguments import Seed
+from diagatt.arrays import InputError
+
 
 def text_groups(texts: Sequence[str]) -> np.ndarray:
     """Return an index per text, equal for equal sentences, (n,).
@@ -17,12 +20,14 @@ def text_groups(texts: Sequence[str]) -> np.ndarray:
     >>> text_groups(["Great.", "Bad.", "great. "])
     array([0, 1, 0])
     """
+    if not len(texts):
+        raise InputError("there is no text: pass at least one.")
     index: dict[str, int] = {}
     return np.array([index.setdefault(" ".join(t.split()).casefold(), len(index)) for t in texts])
 
 
 def split_texts(
-    texts: Sequence[str], shares: Sequence[float] = (0.7, 0.1, 0.2), seed: int = 0
+    texts: Sequence[str], shares: Sequence[float] = (0.7, 0.1, 0.2), seed: Seed = 0
 ) -> list[np.ndarray]:
     """Split texts at random into parts of these shares; duplicates stay together.
 
@@ -58,7 +63,7 @@ def split_texts(
     return [np.flatnonzero(part_of_group[group] == part) for part in range(len(parts))]
 
 
-def fold_texts(texts: Sequence[str], n_folds: int = 5, seed: int = 0) -> np.ndarray:
+def fold_texts(texts: Sequence[str], n_folds: int = 5, seed: Seed = 0) -> np.ndarray:
     """Return a random fold per text, (n,); duplicates share one.
 
     Examples

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from diagatt import attributes, coerce, names, parameters
 from diagatt.arrays import InputError
 from diagatt.covariates import parted
+from diagatt.estimators.units import warn_of_units
 from diagatt.families import Family, check_response
 from diagatt.persistence import SavedToFile
 from diagatt.ragged import RaggedRows
@@ -58,6 +59,11 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
     one_row_samples_: bool
 
     # ------------------------------------------------------------------ for subclasses
+
+    @property
+    def _depends_on_units(self) -> bool:
+        """Whether a fit to the same rows in another unit is another fit."""
+        return True
 
     # The next three are not abstract: a blend has no family, its members have theirs.
 
@@ -115,6 +121,8 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         X, covariates = parted(X, covariates)
         fitted = copy(self)
         problem = fitted._problem(X, y, sample_weight, covariates, **beside)
+        if self._depends_on_units and problem.in_memory is not None:
+            warn_of_units(problem.in_memory.values, problem.n_samples)
         try:
             fitted._fit_problem(problem)
             attributes.refuse_nonfinite(fitted)
@@ -126,11 +134,13 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         except (MemoryError, RuntimeError) as error:
             if not any(words in str(error) for words in OUT_OF_MEMORY):
                 raise
+            takes_encoder = "encoder" in self.get_params(deep=False)
+            way = ", or encode them, for example with encoder=PCA(64)" if takes_encoder else ""
             raise InputError(
                 f"the fit of {type(self).__name__} to {problem.n_features} features needs more "
-                "memory than there is: choose fewer features, or encode them, for example with "
-                "encoder=PCA(64)."
+                f"memory than there is: choose fewer features{way}."
             ) from error
+        fitted._family_of_fit = self.family
         self.__dict__ = fitted.__dict__
         return self
 
@@ -164,6 +174,11 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         if known is not None:
             problem = replace(problem, offset=torch.as_tensor(known).to(problem.values))
         if row_labels is not None:
+            if rows.n_rows != RaggedRows.coerce(X).n_rows:
+                raise InputError(
+                    "row_labels count rows that have no observed entry: drop these rows, and count "
+                    "the others."
+                )
             known = coerce.known_rows(row_labels, rows.offsets)
             problem = replace(problem, log_known=torch.as_tensor(known).to(problem.values))
         check_response(problem.family, problem.y)
@@ -197,6 +212,11 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
 
     def _validate_rows(self, X: Any, *, reset: bool) -> RaggedRows:
         """Pack and check the samples; `reset` in fit, comparison with the fit otherwise."""
+        fit_to = self.__dict__.get("_family_of_fit", self.family)
+        if not reset and fit_to != self.family:  # a loaded model has the parameters of its fit
+            raise ValueError(
+                f"family is {self.family!r}, but the fit had {fit_to!r}: set it back, or fit again."
+            )
         if self.missing == "marginalize":
             X = coerce.unmasked(X)
         rows, flat = RaggedRows.coerce(X), coerce.is_flat(X)

@@ -51,6 +51,10 @@ class _Blended(TakesCovariates, RowsEstimator):
     _averaged: ClassVar[str] = "predict"
     members_: list[Any] = field(init=False)
 
+    @property
+    def _depends_on_units(self) -> bool:  # its members do, and say so themselves
+        return False
+
     def fit(
         self,
         X: Any,

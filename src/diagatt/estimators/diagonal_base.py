@@ -33,6 +33,7 @@ from diagatt.persistence import Document, Tensors
 from diagatt.scores import SCORE_FORMS, get_score_form
 from diagatt.solvers import (
     SOLVERS,
+    Auto,
     Checkpoint,
     Fitted,
     Model,
@@ -228,6 +229,10 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
         if row_labels is not None:
             known["row_labels"] = row_labels
         return self._fit(X, y, sample_weight, covariates, **known)
+
+    @property
+    def _depends_on_units(self) -> bool:
+        return not isinstance(get_solver(self.solver), Auto)
 
     @classmethod
     def from_format_1(cls, tensors: Tensors, document: Document) -> tuple[Tensors, Document]:

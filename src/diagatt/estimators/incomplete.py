@@ -57,8 +57,11 @@ class TakesIncompleteRows(RowsEstimator):
             coerce.refuse_unusable(rows, advice=ADVICE)
             return rows
         coerce.refuse_unusable(rows, allow_missing=True)
-        _refuse_unobserved(rows)
+        empty = _refuse_unobserved(rows)
         if reset:
+            missing = np.isnan(rows.values)
+            self.missing_ = {"entries": int(missing.sum()), "rows": int(missing.any(axis=1).sum())}
+            rows = _without(rows, empty)
             self._fit_row_model(rows)
         if self.row_means_ is None or self.row_covariances_ is None:  # fitted to sparse rows
             return super()._usable(rows, reset=reset)
@@ -67,7 +70,7 @@ class TakesIncompleteRows(RowsEstimator):
         return completed(rows, self.row_means_, self.row_covariances_)
 
     def _fit_row_model(self, rows: RaggedRows) -> None:
-        """Fit a Gaussian to all rows, and count what is missing."""
+        """Fit a Gaussian to all rows."""
         missing = np.isnan(rows.values)
         never = np.flatnonzero(missing.all(axis=0))
         if len(never):
@@ -76,7 +79,6 @@ class TakesIncompleteRows(RowsEstimator):
         found = fit_row_gaussian(rows.values)
         self.row_means_ = found.mean.numpy()[None]
         self.row_covariances_ = found.covariance.numpy()[None]
-        self.missing_ = {"entries": int(missing.sum()), "rows": int(missing.any(axis=1).sum())}
 
     def _keep_row_model(self, fitted: Fitted) -> None:
         """Take the Gaussians of background and active rows from a fit that has them."""
@@ -100,13 +102,27 @@ class TakesIncompleteRows(RowsEstimator):
         return tags
 
 
-def _refuse_unobserved(rows: RaggedRows) -> None:
-    """Refuse samples of which nothing is known: their prediction would be that of any other."""
-    empty = np.isnan(rows.values).all(axis=1)  # (N,)
+def _refuse_unobserved(rows: RaggedRows) -> np.ndarray:
+    """Refuse samples of which nothing is known: their prediction would be that of any other.
+
+    Return which rows have no entry, (N,).
+    """
+    empty = np.isnan(rows.values).all(axis=1)
     if empty.any():
         unknown = np.flatnonzero(np.logical_and.reduceat(empty, rows.offsets[:-1]))
         if len(unknown):
             raise InputError(f"sample {unknown[0]} has no observed entry: drop it.")
+    return empty
+
+
+def _without(rows: RaggedRows, empty: np.ndarray) -> RaggedRows:
+    """Return samples without these rows, (N,): where any of them may be active, fits find none."""
+    if not empty.any():
+        return rows
+    lengths = np.add.reduceat((~empty).astype(np.int64), rows.offsets[:-1])
+    beside = [None if a is None else a[~empty] for a in (rows.row_ids, rows.row_weight)]
+    names = (rows.feature_names, rows.sample_ids)
+    return RaggedRows(rows.values[~empty], coerce.offsets_from(lengths), *names, *beside)
 
 
 def _are_covariances(value: Any) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from diagatt import attributes, coerce
+from diagatt.arrays import InputError, float_array
 from diagatt.estimators.base import RowsEstimator
 from diagatt.lifetimes import read_times
 from diagatt.metrics import concordance
@@ -28,8 +29,11 @@ class StepFunction:
 
     def __call__(self, x: Any) -> Any:
         """Return the value at a time or at several."""
+        times = float_array(x, "the time", lambda at: f"times[{', '.join(map(str, at))}]")
+        if np.isnan(times).any():
+            raise InputError("a time is NaN: ask for the value at numbers.")
         values = np.concatenate([[self._before], self.y])
-        return values[np.searchsorted(self.x, np.asarray(x, dtype=np.float64), side="right")]
+        return values[np.searchsorted(self.x, times, side="right")]
 
     @property
     def domain(self) -> tuple[float, float]:

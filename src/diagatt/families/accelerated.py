@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from diagatt.families.times import Times
 
-LARGEST = 40.0  # bound of u, beyond which S(u) is as good as 0; (eᵘ)² fits into float32
+LARGEST = 40.0  # u beyond which S(u) is as good as 0; (eᵘ)² fits into float32
 EARLIEST = 1e-37  # stands for time 0, which has no logarithm
 
 
@@ -109,6 +109,17 @@ class Accelerated(Times):
         return self.log_tail(u)[0]
 
 
+def _power_of_e(u: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return eᵘ and its first two derivatives; its parabola at `LARGEST` beyond that.
+
+    The loss stays convex and has the derivatives it claims, so that fits to times in seconds, which
+    begin far from them, find their way.
+    """
+    low = torch.exp(u.clamp(max=LARGEST))
+    beyond = (u - LARGEST).clamp(min=0)
+    return low * (1 + beyond + 0.5 * beyond.square()), low * (1 + beyond), low
+
+
 def _difference(one: tuple[Tensor, ...], other: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """Return log(S₁ − S₂) and its first two derivatives from those of log S₁ and log S₂."""
     (a, a1, a2), (b, b1, b2) = one, other
@@ -131,12 +142,12 @@ class Weibull(Accelerated):
         return -1 / float(self.shape[0])
 
     def log_tail(self, u):  # noqa: D102
-        hazard = torch.exp(u.clamp(max=LARGEST))
-        return -hazard, -hazard, -hazard
+        hazard, first, second = _power_of_e(u)
+        return -hazard, -first, -second
 
     def log_error(self, u):  # noqa: D102
-        hazard = torch.exp(u.clamp(max=LARGEST))
-        return u - hazard, 1 - hazard, -hazard
+        hazard, first, second = _power_of_e(u)
+        return u - hazard, 1 - first, -second
 
     def best_interval(self, width):  # noqa: D102
         ratio = torch.exp(width)

@@ -158,7 +158,7 @@ def _is_number(word: str) -> bool:
 def _indicators(
     table: Table, name: str, levels: Sequence[str], kept: Sequence[str]
 ) -> Mapping[str, np.ndarray]:
-    values = np.array(table.strings(name))
+    values = table.labels(name)
     unknown = np.flatnonzero(~np.isin(values, levels))
     if len(unknown):
         i = int(unknown[0])

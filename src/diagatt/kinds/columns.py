@@ -74,8 +74,9 @@ class Columns:
 
     @property
     def as_text(self) -> list[str]:
-        """Columns of ids, which stay as they are written: 007 is not 7."""
-        return [name for name in (self.asked.get("sample"), self.id, self.groups) if name]
+        """Columns of ids, and of a model's texts, which stay as they are written: 007 is not 7."""
+        texts = self.asked.get("text") if self.of_a_model else None
+        return [name for name in (self.asked.get("sample"), self.id, self.groups, texts) if name]
 
     def to_json(self) -> dict[str, Any]:
         """Return a flat dictionary that JSON can hold."""

@@ -40,9 +40,11 @@ def read_inputs(
         table.column(name)
     wanted = (columns.target,) if columns.target in table.names else columns.targets
     missing = [name for name in wanted if name not in table.names]
+    if len(wanted) == 1:  # " y " and "y," are the column y, unless a column is called so
+        columns = replace(columns, target=wanted[0])
     if need_target and "time" not in columns.known and (missing or not wanted):
         what = f"has no column {missing[0]!r}" if missing else "needs --target COLUMN"
-        there = f" It has {', '.join(table.names)}.{separator_hint(path)}" if missing else ""
+        there = f" It has {table.listed}.{separator_hint(path)}" if missing else ""
         raise ValueError(f"{path} {what}: the response must be known here.{there}")
     for kind in KINDS.values():
         for option in kind.reading:
@@ -100,7 +102,7 @@ def _guess(table: Table, columns: Columns) -> dict[str, str]:
     *others, last = [f"--{option.name}" for kind in KINDS.values() for option in kind.columns]
     raise ValueError(
         f"{table.name}: say what a sample is, with {', '.join(others)} or {last} COLUMN, or "
-        f"--slides FOLDER if the table lists slides; the columns are {', '.join(table.names)}."
+        f"--slides FOLDER if the table lists slides; the columns are {table.listed}."
     )
 
 
@@ -128,8 +130,6 @@ def load_model(path: Path) -> tuple[Any, Columns]:
     """
     from diagatt import modelfile
 
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist.")
     tensors, document = modelfile.read(path)
     try:
         name, columns = document.get("class"), Columns.from_json(document.get("columns", {}))

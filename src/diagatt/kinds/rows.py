@@ -41,6 +41,8 @@ class Rows(Kind):
         from diagatt.ragged import RaggedRows
 
         found = _arrays(path)
+        if "X" in found and "offsets" in found:
+            raise ValueError(f"{path} has X and offsets: call packed rows values, not X.")
         if "X" in found:
             X = RaggedRows.coerce(found["X"])
         elif {"values", "offsets"} <= set(found):
@@ -78,7 +80,7 @@ class Rows(Kind):
         from diagatt.kinds.responses_and_offsets import offsets, responses
         from diagatt.ragged import RaggedRows
 
-        own = np.asarray(table.values(sample))
+        own = table.labels(sample)
         columns = learned(table, _with_features(table, columns))
         data, features = with_category_columns(table, columns)
         named = {"row": columns.id, "row_weight": columns.row_weight}
@@ -164,17 +166,24 @@ def _with_features(table: Table, columns: Columns) -> Columns:
     others = [name for name in table.names if name not in used]
     if not columns.features:
         if "" in others:  # where pandas writes the numbers of the lines
-            raise ValueError(
-                f"column {table.names.index('') + 1} of {table.name} has no name: if it counts the "
-                "lines, write the table without it (index=False in pandas), or else name it."
-            )
+            raise _nameless(table)
         return replace(columns, features=tuple(others))
-    more = tuple(name for name in others if name not in columns.features)
+    known = set(columns.features)
+    more = tuple(name for name in others if name not in known)
     if more and columns.of_a_model:
         from diagatt.names import listed
 
+        if "" in more:
+            raise _nameless(table)
         raise ValueError(
             f"{table.name} has the column {listed(more)}, which the model does not know: if it is "
             f"not needed, pass --drop {','.join(more)}."
         )
     return replace(columns, drop=(*columns.drop, *more))
+
+
+def _nameless(table: Table) -> ValueError:
+    return ValueError(
+        f"column {table.names.index('') + 1} of {table.name} has no name: if it counts the "
+        "lines, write the table without it (index=False in pandas), or else name it."
+    )

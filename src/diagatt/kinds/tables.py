@@ -22,6 +22,7 @@ ADVICE = {
 #: How compressed files begin: gzip, zip (workbooks, too), bzip2, xz and zstandard.
 COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
 LONGEST_REASON = 200  # characters of what a reader says
+MOST_NAMES = 20  # columns that a message lists before it counts the rest
 
 
 class Table:
@@ -42,9 +43,12 @@ class Table:
 
     def __init__(self, data: Any, name: str = "the table") -> None:
         self.data, self.name = pa.table(data), name
-        twins = [one for one in self.names if self.names.count(one) > 1]
-        if twins:
-            raise ValueError(f"{name} has two columns {twins[0]!r}: give each its own name.")
+        #: Names of the columns.
+        self.names: list[str] = self.data.column_names
+        self._places = {own: i for i, own in enumerate(self.names)}
+        if len(self._places) < len(self.names):
+            twice = next(own for i, own in enumerate(self.names) if self._places[own] > i)
+            raise ValueError(f"{name} has two columns {twice!r}: give each its own name.")
 
     @classmethod
     def read(cls, path: Path, text: Collection[str] = ()) -> Table:
@@ -67,16 +71,18 @@ class Table:
         return self.data.num_rows
 
     @property
-    def names(self) -> list[str]:
-        """Names of the columns."""
-        return self.data.column_names
+    def listed(self) -> str:
+        """The first names of columns, for messages, and how many more there are."""
+        more = len(self.names) - MOST_NAMES
+        words = ", ".join(self.names[:MOST_NAMES])
+        return words if more <= 0 else f"{words} and {more} others"
 
     def column(self, name: str) -> Any:
         """Return a column as pyarrow holds it."""
-        if name not in self.names:
-            found, hint = ", ".join(self.names), separator_hint(Path(self.name))
-            raise ValueError(f"{self.name} has no column {name!r}; it has {found}.{hint}")
-        return self.data[name]
+        if name not in self._places:
+            hint = separator_hint(Path(self.name))
+            raise ValueError(f"{self.name} has no column {name!r}; it has {self.listed}.{hint}")
+        return self.data.column(self._places[name])
 
     def values(self, name: str) -> list[Any]:
         """Return the cells of a column, none of which may be empty."""
@@ -105,7 +111,11 @@ class Table:
 
     def groups(self, name: str | None) -> np.ndarray | None:
         """Return the groups of the lines, (n,) of str; None if they are not named or not there."""
-        return None if name is None or name not in self.names else np.array(self.strings(name))
+        return None if name is None or name not in self._places else self.labels(name)
+
+    def labels(self, name: str) -> np.ndarray:
+        """Return the cells of a column as an array of str, which one long cell does not widen."""
+        return np.array(self.strings(name), dtype=object)
 
     def numbers(self, names: Sequence[str], what: str = "covariate") -> np.ndarray | None:
         """Return columns of numbers, (n, q); None without names. Errors call them `what`."""

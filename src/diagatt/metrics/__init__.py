@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from diagatt.arguments import check_arguments
 from diagatt.metrics.classes import (
     accuracy,
     calibration_error,
@@ -34,6 +35,8 @@ __all__ = [
     "ranked_probability_score",
     "rmse",
 ]
+
+check_arguments(globals())
 
 #: Names of the scores for readers, in the order in which they are shown; the first is the main one.
 NAMES = {

@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import accuracy_score, roc_auc_score
 
+from diagatt.arguments import Count, Numbers, WholeNumbers
+from diagatt.arrays import InputError
+
 __all__ = [
     "FLOOR",
     "accuracy",
@@ -37,7 +40,7 @@ def accuracy(y: Any, predicted: Any, *, sample_weight: Any = None) -> float:
     return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
 
-def class_scores(y: np.ndarray, probability: np.ndarray, ordered: bool = False) -> dict[str, float]:
+def class_scores(y: WholeNumbers, probability: Numbers, ordered: bool = False) -> dict[str, float]:
     """Return AUC, accuracy, balanced accuracy and log score of class probabilities.
 
     With more than two classes, the AUC is the mean of one class against the rest. Samples that do
@@ -57,6 +60,7 @@ def class_scores(y: np.ndarray, probability: np.ndarray, ordered: bool = False) 
     >>> found["auc"], round(found["balanced_accuracy"], 2), round(found["log_score"], 2)
     (1.0, 0.75, -0.41)
     """
+    _check(y, probability)
     p = np.clip(probability, FLOOR, 1)
     p = p / p.sum(axis=1, keepdims=True)
     right, present = p.argmax(axis=1) == y, np.unique(y)
@@ -74,7 +78,7 @@ def class_scores(y: np.ndarray, probability: np.ndarray, ordered: bool = False) 
     }
 
 
-def quadratic_kappa(y: Any, predicted: Any, n_classes: int) -> float:
+def quadratic_kappa(y: WholeNumbers, predicted: WholeNumbers, n_classes: Count) -> float:
     r"""Return Cohen's kappa of ordered classes, whose errors cost the square of their size.
 
     .. math:: κ = 1 - \frac{\sum_{ab} (a - b)^2 O_{ab}}{\sum_{ab} (a - b)^2 E_{ab}}
@@ -94,6 +98,11 @@ def quadratic_kappa(y: Any, predicted: Any, n_classes: int) -> float:
     0.6667
     """
     a, b = np.asarray(y), np.asarray(predicted)
+    if a.shape != b.shape or a.ndim != 1 or not len(a) or max(a.max(), b.max()) >= n_classes:
+        raise InputError(
+            f"y and predicted must be columns of classes from 0 to {n_classes - 1}, as many of one "
+            f"as of the other, got shapes {a.shape} and {b.shape}."
+        )
     observed = float(np.mean((a - b) ** 2.0))
     shares = (np.bincount(k, minlength=n_classes) / len(a) for k in (a, b))
     one, other = shares
@@ -102,7 +111,7 @@ def quadratic_kappa(y: Any, predicted: Any, n_classes: int) -> float:
     return 1 - observed / expected if expected > 0 else 0.0
 
 
-def ranked_probability_score(y: Any, probability: Any) -> float:
+def ranked_probability_score(y: WholeNumbers, probability: Numbers) -> float:
     r"""Return the mean squared error of cumulative class probabilities; smaller is better.
 
     .. math:: \mathrm{RPS} = \frac{1}{n (K - 1)} \sum_i \sum_{k < K - 1}
@@ -120,12 +129,13 @@ def ranked_probability_score(y: Any, probability: Any) -> float:
     0.5
     """
     p = np.asarray(probability, dtype=np.float64)
+    _check(np.asarray(y), p)
     below = np.cumsum(p, axis=1)[:, :-1]
     true = np.asarray(y)[:, None] <= np.arange(p.shape[1] - 1)
     return float(((below - true) ** 2).mean())
 
 
-def calibration_error(y: np.ndarray, probability: np.ndarray, n_bins: int = 10) -> float:
+def calibration_error(y: WholeNumbers, probability: Numbers, n_bins: Count = 10) -> float:
     r"""Return the expected calibration error :math:`Σ_b |B_b|/n · |\bar c_b − \bar a_b|`.
 
     Binary: bins of the probability of class 1, compared with how often it occurs. More classes:
@@ -136,6 +146,7 @@ def calibration_error(y: np.ndarray, probability: np.ndarray, n_bins: int = 10) 
     >>> float(calibration_error(np.array([0, 1]), np.array([[0.9, 0.1], [0.9, 0.1]])))
     0.4
     """
+    _check(y, probability)
     if probability.shape[1] == 2:
         confidence, right = probability[:, 1], y == 1
     else:
@@ -143,3 +154,18 @@ def calibration_error(y: np.ndarray, probability: np.ndarray, n_bins: int = 10) 
     bins = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
     gaps = [abs((confidence - right)[bins == b].sum()) for b in range(n_bins)]
     return float(np.sum(gaps) / len(y))
+
+
+def _check(y: np.ndarray, probability: np.ndarray) -> None:
+    """Refuse probabilities that are none, and columns of classes that they do not have."""
+    n, k = np.shape(probability) if np.ndim(probability) == 2 else (0, 0)
+    if np.shape(y) != (n,) or n == 0 or k < 2:
+        raise InputError(
+            "probability must have a line per sample and a column per class, and y one class per "
+            f"sample, got shapes {np.shape(probability)} and {np.shape(y)}."
+        )
+    if np.max(y) >= k:
+        raise InputError(f"y has the class {np.max(y)}, and probability has {k} columns, from 0.")
+    wrong = np.flatnonzero(~((probability >= 0) & (probability <= 1 + 1e-6)).all(axis=1))
+    if len(wrong):
+        raise InputError(f"probability[{wrong[0]}] does not lie between 0 and 1.")

@@ -13,12 +13,13 @@ import numpy as np
 import torch
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
+from diagatt.arguments import Numbers
 from diagatt.families import get_family
 
 __all__ = ["log_density", "mean_deviance", "number_scores", "rmse"]
 
 
-def number_scores(y: np.ndarray, mean: np.ndarray, family: str = "gaussian") -> dict[str, float]:
+def number_scores(y: Numbers, mean: Numbers, family: str = "gaussian") -> dict[str, float]:
     """Return R² (of two samples or more), RMSE, mean absolute error and log score.
 
     Parameters
@@ -34,6 +35,7 @@ def number_scores(y: np.ndarray, mean: np.ndarray, family: str = "gaussian") -> 
     >>> round(found["r2"], 3), round(found["rmse"], 3), round(found["mae"], 3)
     (0.786, 0.577, 0.333)
     """
+    y, mean = _pair(y, mean, "mean")
     found = {} if len(y) < 2 else {"r2": float(r2_score(y, mean))}
     found |= {"rmse": rmse(y, mean), "mae": float(mean_absolute_error(y, mean))}
     # The dispersion is estimated from the other half of the samples, so there must be one.
@@ -42,7 +44,7 @@ def number_scores(y: np.ndarray, mean: np.ndarray, family: str = "gaussian") -> 
     )
 
 
-def rmse(y: Any, prediction: Any) -> float:
+def rmse(y: Numbers, prediction: Numbers) -> float:
     """Return the root mean squared error ``‖y − ŷ‖₂ / √n``, in float64 (paper, Section 5.1).
 
     Parameters
@@ -57,7 +59,7 @@ def rmse(y: Any, prediction: Any) -> float:
     return float(root_mean_squared_error(*_pair(y, prediction, "prediction")))
 
 
-def mean_deviance(family_name: str, y: Any, mean: Any) -> float:
+def mean_deviance(family_name: str, y: Numbers, mean: Numbers) -> float:
     """Return the mean unit deviance: twice the log-likelihood lost to a perfect prediction.
 
     It is ``2(ℓ(y, g(m)) − min ℓ(y, ·))`` with the family's link g and loss ℓ, such as
@@ -93,13 +95,14 @@ def mean_deviance(family_name: str, y: Any, mean: Any) -> float:
     return float(2 * chances.gather(1, response.long()[:, None]).log().mean().abs())
 
 
-def log_density(y: np.ndarray, mean: np.ndarray, family: str) -> np.ndarray:
+def log_density(y: Numbers, mean: Numbers, family: str) -> np.ndarray:
     """Return the log density of each response, (m,), given predicted means.
 
     Gaussian or gamma dispersion comes from the samples of the other half: even ones for odd ones
     and the other way round.
     """
     distribution = get_family("gaussian" if family == "auto" else family)
+    y, mean = _pair(y, mean, "mean")
     if not distribution.has_identity_link:  # positive means, whatever a method predicts
         mean = np.maximum(mean, 0.01 * y.mean())
     response = torch.as_tensor(np.asarray(y, dtype=np.float64))

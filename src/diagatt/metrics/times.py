@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+
+from diagatt.arguments import Numbers, Truths
 
 __all__ = ["concordance"]
 
 TIED_RISK = 1e-8  # risks that differ by less are equal, as in scikit-survival
 
 
-def concordance(event: Any, time: Any, risk: Any, weights: Any = None) -> float:
+def concordance(
+    event: Truths, time: Numbers, risk: Numbers, weights: Numbers | None = None
+) -> float:
     """Return Harrell's concordance: how often the earlier event has the higher risk.
 
     Pairs count whose earlier time is an event; of equal times, an event comes before a censored
@@ -40,6 +42,8 @@ def concordance(event: Any, time: Any, risk: Any, weights: Any = None) -> float:
     if not times.shape == risks.shape == happened.shape or times.ndim != 1:
         raise ValueError("event, time and risk must be 1-D and of equal length.")
     own = np.ones(len(times)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if own.shape != times.shape:
+        raise ValueError(f"weights must be one number per sample, got shape {own.shape}.")
     right = pairs = 0.0
     for block in np.array_split(np.flatnonzero(happened), max(1, len(times) // 500)):
         t, r, w = times[block, None], risks[block, None], own[block]

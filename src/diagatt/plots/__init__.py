@@ -7,6 +7,7 @@
 'row'
 """
 
+from diagatt.arguments import check_arguments
 from diagatt.plots.attention import attention, heads, scores, top_rows
 from diagatt.plots.classes import confusion, roc
 from diagatt.plots.fit import (
@@ -42,3 +43,5 @@ __all__ = [
     "top_rows",
     "words",
 ]
+
+check_arguments(globals())

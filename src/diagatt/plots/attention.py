@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from diagatt.arguments import Count
 from diagatt.plots.canvas import REST, TRUTH, as_weights, axes_or_new, colour, tidy
 from diagatt.tables import percent
 
@@ -48,7 +49,7 @@ def attention(weights: Any, *, true_rows: Any = (), ax: Axes | None = None) -> A
 
 
 def top_rows(
-    weights: Any, *, names: Sequence[str] | None = None, most: int = 10, ax: Axes | None = None
+    weights: Any, *, names: Sequence[str] | None = None, most: Count = 10, ax: Axes | None = None
 ) -> Axes:
     """List the rows with the largest weights, each with its weight in every head.
 
@@ -92,7 +93,7 @@ def scores(
     rows: Any,
     *,
     head: int = 0,
-    bins: int = 60,
+    bins: Count = 60,
     labels: tuple[str, str] = ("active", "rest"),
     ax: Axes | None = None,
 ) -> Axes:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.metrics import confusion_matrix, roc_auc_score, roc_curve
 
+from diagatt import coerce
+from diagatt.arguments import Labels, Numbers, Truths
 from diagatt.plots.canvas import axes_or_new, colour, tidy
 from diagatt.tables import percent
 
@@ -17,7 +19,7 @@ LONGEST = 14  # letters of a class name; longer names are cut
 
 
 def roc(
-    happened: Any, probability: Any, *, label: str | None = None, ax: Axes | None = None
+    happened: Truths, probability: Numbers, *, label: str | None = None, ax: Axes | None = None
 ) -> Axes:
     """Draw the receiver operating characteristic: hits against false alarms.
 
@@ -56,7 +58,7 @@ def roc(
     return ax
 
 
-def confusion(y: Any, predicted: Any, *, classes: Any = None, ax: Axes | None = None) -> Axes:
+def confusion(y: Labels, predicted: Labels, *, classes: Any = None, ax: Axes | None = None) -> Axes:
     r"""Draw how often each class was predicted for each true class: counts, shaded by share.
 
     Parameters
@@ -73,9 +75,13 @@ def confusion(y: Any, predicted: Any, *, classes: Any = None, ax: Axes | None = 
     >>> [text.get_text() for text in ax.texts]
     ['1\n100 %', '0\n0 %', '1\n50 %', '1\n50 %']
     """
-    y, predicted = np.asarray(y), np.asarray(predicted)
-    known = np.unique(np.concatenate([y, predicted])) if classes is None else np.asarray(classes)
-    counts = confusion_matrix(y, predicted, labels=known)
+    true, found = (coerce.classes(given, len(y)) for given in (y, predicted))
+    occurring = np.unique(np.concatenate([true, found]))
+    known = occurring if classes is None else np.atleast_1d(np.asarray(classes))
+    others = [one for one in occurring.tolist() if one not in known.tolist()]
+    if others:
+        raise ValueError(f"classes must hold all classes that occur, and lack {others[0]!r}.")
+    counts = confusion_matrix(true, found, labels=known)
     share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     side = 2.2 + 0.62 * len(known)
     ax = axes_or_new(ax, (side, side))

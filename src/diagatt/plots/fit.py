@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import norm
 
+from diagatt.arguments import Count, Numbers, Truths
 from diagatt.metrics import rmse
 from diagatt.plots.canvas import COLOURS, axes_or_new, colour, tidy
 
@@ -54,7 +55,7 @@ def history(history: Sequence[Sequence[dict]], *, ax: Axes | None = None) -> Axe
 
 
 def coefficients(
-    summary: Any, *, level: float = 0.95, most: int = 30, ax: Axes | None = None
+    summary: Any, *, level: float = 0.95, most: Count = 30, ax: Axes | None = None
 ) -> Axes:
     """Draw estimates with their Wald intervals ``estimate ± z·s.e.``, or points without an s.e.
 
@@ -99,7 +100,7 @@ def coefficients(
     return tidy(ax, xlabel=f"estimate, {100 * level:g} % interval" if has_interval else "estimate")
 
 
-def contest(report: Sequence[dict], *, most: int = 20, ax: Axes | None = None) -> Axes:
+def contest(report: Sequence[dict], *, most: Count = 20, ax: Axes | None = None) -> Axes:
     """Draw the mean log score out of fold of every contestant, with the error of its gap.
 
     Members of the final model are filled, and labelled with their weight.
@@ -146,7 +147,7 @@ def contest(report: Sequence[dict], *, most: int = 20, ax: Axes | None = None) -
 
 
 def observed_predicted(
-    y: Any, prediction: Any, *, found: Any = None, ax: Axes | None = None
+    y: Numbers, prediction: Numbers, *, found: Truths | None = None, ax: Axes | None = None
 ) -> Axes:
     """Draw predictions against responses, with the line on which they are equal.
 
@@ -179,7 +180,7 @@ def observed_predicted(
 
 
 def calibration(
-    correct: Any, probability: Any, *, n_bins: int = 10, ax: Axes | None = None
+    correct: Truths, probability: Numbers, *, n_bins: Count = 10, ax: Axes | None = None
 ) -> Axes:
     """Draw the share of events that happened against their predicted probability.
 
@@ -240,7 +241,7 @@ def _wilson(share: np.ndarray, size: np.ndarray, level: float = 0.95) -> np.ndar
 
 
 def row_reliability(
-    certainty: Any, row_labels: Any, *, n_bins: int = 10, ax: Axes | None = None
+    certainty: Any, row_labels: Any, *, n_bins: Count = 10, ax: Axes | None = None
 ) -> Axes:
     """Draw how often located rows are the active ones against how sure the model was of them.
 

@@ -7,6 +7,7 @@
 (25, 1)
 """
 
+from diagatt.arguments import check_arguments
 from diagatt.simulate.oracle import Oracle
 from diagatt.simulate.paper import PAPER_SETTINGS, PaperSetting, paper_setting, paper_settings
 from diagatt.simulate.parameters import (
@@ -36,3 +37,5 @@ __all__ = [
     "regression",
     "survival",
 ]
+
+check_arguments(globals())

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from diagatt.arguments import Seed
 from diagatt.simulate.processes import Simulation, classification, regression
-from diagatt.simulate.sampling import Seed, stream
+from diagatt.simulate.sampling import stream
 
 _POPULATION_SEED = 2026
 _DIMENSIONS = ((100, 70), (100, 90), (120, 70), (120, 90))  # (p, d) of Tables 1 and S2

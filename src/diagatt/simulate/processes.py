@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from diagatt.arguments import Count, Seed
 from diagatt.coerce import offsets_from
 from diagatt.ragged import RaggedRows
 from diagatt.simulate.oracle import Oracle, bayes_oracle
@@ -18,7 +19,7 @@ from diagatt.simulate.parameters import (
     check_array,
     check_rows,
 )
-from diagatt.simulate.sampling import Seed, distinct_rows, draw_rows, stream
+from diagatt.simulate.sampling import distinct_rows, draw_rows, stream
 from diagatt.simulate.times import draw_times
 
 
@@ -59,7 +60,7 @@ def regression(
     n: int,
     p: int | tuple[int, int] = 100,
     d: int = 70,
-    s: int | None = None,
+    s: Count | None = None,
     mu: Any = (2.0,),
     sigma2: Any = (2.0,),
     rho: float = 0.0,

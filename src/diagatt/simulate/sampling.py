@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from diagatt.arguments import Seed
 from diagatt.simulate.parameters import Parameters
-
-Seed = int | Sequence[int] | None
 
 _BLOCK_ELEMENTS = 2**20  # 8 MB in float64
 

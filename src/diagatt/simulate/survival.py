@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from diagatt.arguments import Seed
 from diagatt.simulate.parameters import SurvivalParameters
 from diagatt.simulate.processes import Simulation, draw, regression
-from diagatt.simulate.sampling import Seed
 from diagatt.simulate.times import rate_of_censoring
 
 

@@ -4,6 +4,7 @@ Everything takes moments or data and works in float64 closed forms. The numerica
 spectral-overlap condition (Table S1) is ``diagatt study run overlap``.
 """
 
+from diagatt.arguments import check_arguments
 from diagatt.theory.diagnostics import Diagnosis, HeadDiagnosis, diagnose
 from diagatt.theory.growth import (
     Condition,
@@ -125,3 +126,5 @@ __all__ = [
     "sufficient_gap",
     "temperature_interval",
 ]
+
+check_arguments(globals())

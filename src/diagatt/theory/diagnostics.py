@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from scipy.optimize import linear_sum_assignment
 
+from diagatt.arguments import Seed
 from diagatt.localization import top_rows
 from diagatt.plots.canvas import axes_or_new, tidy
 from diagatt.ragged import RaggedRows
@@ -137,7 +138,7 @@ def diagnose(
     epsilon: float = 0.1,
     temperature: float | None = None,
     test_fraction: float = 0.5,
-    random_state: int | None = 0,
+    random_state: Seed = 0,
 ) -> Diagnosis:
     """Estimate, per head, what the localization theorems say about these rows.
 
@@ -291,7 +292,7 @@ def _temperature(unit: LocalizationGuarantee, p_max: int) -> float:
     return margin / (1.25 * threshold) if margin > 0 else 1.0
 
 
-def _split(n: int, test_fraction: float, seed: int | None) -> tuple[np.ndarray, np.ndarray]:
+def _split(n: int, test_fraction: float, seed: Seed) -> tuple[np.ndarray, np.ndarray]:
     """Return the samples to build the matrices on, and those to judge them on."""
     if not 0 <= test_fraction < 1:
         raise ValueError(f"test_fraction must lie in [0, 1), got {test_fraction}.")

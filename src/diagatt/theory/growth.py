@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from diagatt.arguments import Positive, Size
 from diagatt.theory.guarantees import sufficient_gap
 from diagatt.theory.risk import BalancedRates, balanced_rates, excess_risk_rate, parameter_count
 
@@ -59,18 +60,18 @@ class GrowthReport:
 
 
 def growth_conditions(
-    n: int,
-    d: int,
-    s: int,
-    p_max: int,
+    n: Size,
+    d: Size,
+    s: Size,
+    p_max: Size,
     *,
     g_gamma: float = 1.0,
-    tau: float = 1.0,
-    mean_rank: int | None = None,
-    lambda_delta: float = 1.0,
-    R2: float | None = None,
-    q: int | None = None,
-    c: float = 1.0,
+    tau: Positive = 1.0,
+    mean_rank: Size | None = None,
+    lambda_delta: Positive = 1.0,
+    R2: Positive | None = None,
+    q: Size | None = None,
+    c: Positive = 1.0,
     tolerance: float = 1.0,
 ) -> GrowthReport:
     """Evaluate the dimension-growth conditions of S3.6 at the balanced ε_n, η_n.
@@ -122,7 +123,14 @@ def growth_conditions(
 
 
 def _orders(
-    n: int, d: int, s: int, p: int, q: int | None, rates: BalancedRates, c: float, tolerance: float
+    n: Size,
+    d: Size,
+    s: Size,
+    p: Size,
+    q: Size | None,
+    rates: BalancedRates,
+    c: Positive,
+    tolerance: float,
 ) -> Iterator[Condition]:
     """Yield the conditions that the paper states as orders."""
     D = parameter_count(d, s, q)
@@ -154,17 +162,17 @@ class TemperatureInterval:
     empty: bool
     reason: str  #: What the interval allows, or what must change, in one sentence.
 
-    def __contains__(self, tau: float) -> bool:
+    def __contains__(self, tau: Positive) -> bool:
         return not self.empty and self.low <= tau <= self.high
 
 
 def temperature_interval(
     unit_gap: float,
-    p_max: int,
+    p_max: Size,
     epsilon: float,
     *,
-    lambda_delta: float | None = None,
-    R2: float | None = None,
+    lambda_delta: Positive | None = None,
+    R2: Positive | None = None,
     unit_radius: float | None = None,
 ) -> TemperatureInterval:
     """Return the temperature-radius interval (S3.6, eq. temperature-radius-interval).

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from diagatt.arguments import Numbers, Positive, Size
 from diagatt.theory.moments import Moments, standardized_score
 
 
 def hanson_wright_tail(
-    t: float, q: int, lambda_delta: float, K: float, tau: float = 1.0, c: float = 1.0
+    t: float, q: Size, lambda_delta: Positive, K: Positive, tau: Positive = 1.0, c: Positive = 1.0
 ) -> float:
     """Bound the tail of one score (eq. single-hanson-wright).
 
@@ -34,15 +34,15 @@ def hanson_wright_tail(
 
 
 def subgaussian_radius(
-    q: int,
-    lambda_delta: float,
-    K: float,
-    p_max: int,
+    q: Size,
+    lambda_delta: Positive,
+    K: Positive,
+    p_max: Size,
     eta: float,
     *,
-    s: int = 1,
-    tau: float = 1.0,
-    C: float = 1.0,
+    s: Size = 1,
+    tau: Positive = 1.0,
+    C: Positive = 1.0,
 ) -> float:
     """Return the sub-Gaussian radius (eq. single-subgaussian-radius, multi-subgaussian-radius).
 
@@ -62,7 +62,7 @@ def subgaussian_radius(
     eta : float
         Probability that the radius may be exceeded, in (0, 1).
     s : int
-        Count of heads.
+        Size of heads.
     tau : float
         Temperature.
     C : float
@@ -78,7 +78,7 @@ def subgaussian_radius(
 
 
 def gaussian_radius(
-    W: Any, rows: Sequence[Moments], p_max: int, eta: float, *, s: int = 1
+    W: Numbers, rows: Sequence[Moments], p_max: Size, eta: float, *, s: Size = 1
 ) -> float:
     """Return a radius for Gaussian rows with every constant explicit, of the paper's order.
 
@@ -96,7 +96,7 @@ def gaussian_radius(
     p_max, eta
         As in :func:`subgaussian_radius`.
     s : int
-        Count of heads over which the radius holds jointly; at least the count of matrices.
+        Size of heads over which the radius holds jointly; at least the count of matrices.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def gaussian_radius(
     return float(max(radii))
 
 
-def moment_radius(variances: Any, eta: float) -> float:
+def moment_radius(variances: Numbers, eta: float) -> float:
     """Return a radius for any distribution from score variances (Chebyshev and a union bound).
 
     ``r = √(Σ_j Var(ψ_j) / η)``, where the sum runs over all rows (and heads) of a sample. It grows
@@ -135,7 +135,7 @@ def moment_radius(variances: Any, eta: float) -> float:
     return float(np.sqrt(spread.sum() / eta))
 
 
-def softmax_error_bound(gap: float, radius: float, p: int) -> float:
+def softmax_error_bound(gap: float, radius: float, p: Size) -> float:
     """Bound the softmax error by Lemma "Deterministic gap-to-softmax bound" (S1.1).
 
     If expected scores differ by at least δ and every score is within r of its expectation, then
@@ -158,7 +158,7 @@ def softmax_error_bound(gap: float, radius: float, p: int) -> float:
     return float(min(1.0, (p - 1) * np.exp(-margin))) if margin > 0 else 1.0
 
 
-def sufficient_gap(radius: float, p_max: int, epsilon: float, *, sharp: bool = False) -> float:
+def sufficient_gap(radius: float, p_max: Size, epsilon: float, *, sharp: bool = False) -> float:
     """Return the smallest gap that suffices (eq. score-gap-condition-single and -multi).
 
     ``max{4r, 2 log((p_max − 1)/ε)}``; with ``sharp``, ``2r + log((p_max − 1)/ε)``, which the lemma
@@ -200,7 +200,7 @@ class LocalizationGuarantee:
 
 
 def localization_guarantee(
-    gap: float, radius: float, p_max: int, epsilon: float, eta: float
+    gap: float, radius: float, p_max: Size, epsilon: float, eta: float
 ) -> LocalizationGuarantee:
     """Check the Theorems "Localization guarantee" for s = 1 and s > 1.
 
@@ -250,14 +250,14 @@ def localization_guarantee(
 
 
 def sufficient_dimension(
-    lambda_delta: float,
-    K: float,
-    p_max: int,
+    lambda_delta: Positive,
+    K: Positive,
+    p_max: Size,
     eta: float,
     *,
     gamma_max: float = 0.0,
-    s: int = 1,
-    C: float = 1.0,
+    s: Size = 1,
+    C: Positive = 1.0,
 ) -> int:
     """Return the fewest separating directions that meet gap ≥ 4r (eq. multi-subgaussian-dimension).
 
@@ -284,7 +284,7 @@ def _log_union(events: int, eta: float) -> float:
     return float(np.log(2 * events / eta))
 
 
-def _check_rows(p: int) -> None:
+def _check_rows(p: Size) -> None:
     if p < 1:
         raise ValueError(f"a sample has at least one row, got p = {p}.")
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from diagatt.arguments import Numbers
 from diagatt.ragged import RaggedRows
 
 
@@ -69,7 +70,7 @@ class Moments:
 
     @property
     def n_features(self) -> int:
-        """Count of features of a row, the paper's d."""
+        """Size of features of a row, the paper's d."""
         return len(self.mean)
 
     @property
@@ -78,7 +79,7 @@ class Moments:
         return self.covariance + np.outer(self.mean, self.mean)
 
 
-def expected_score(W: Any, row: Moments) -> float:
+def expected_score(W: Numbers, row: Moments) -> float:
     """Return ``E xᵀWx = tr(WΣ) + μᵀWμ`` by the quadratic-score identity (S2.1).
 
     It holds for any distribution of the row. The temperature is already inside W (d, d).
@@ -92,7 +93,7 @@ def expected_score(W: Any, row: Moments) -> float:
     return float(np.sum(weight * row.covariance) + row.mean @ weight @ row.mean)
 
 
-def score_gap(W: Any, active: Moments, competitors: Sequence[Moments]) -> float:
+def score_gap(W: Numbers, active: Moments, competitors: Sequence[Moments]) -> float:
     """Return the score gap of Assumption "score separability", computed directly.
 
     ``δ = E_active xᵀWx − max_f E_f xᵀWx`` over every kind of competing row: inactive rows of
@@ -109,7 +110,7 @@ def score_gap(W: Any, active: Moments, competitors: Sequence[Moments]) -> float:
     return expected_score(W, active) - max(expected_score(W, other) for other in competitors)
 
 
-def score_variance(W: Any, row: Moments, excess_kurtosis: float = 0.0) -> float:
+def score_variance(W: Numbers, row: Moments, excess_kurtosis: float = 0.0) -> float:
     """Return the variance of a score of ``x = μ + Σ^{1/2} ξ`` with independent symmetric entries ξ.
 
     ``Var = 2 tr(AA) + 4 μᵀWΣWμ + κ Σ_i A_ii²`` with ``A = Σ^{1/2} W Σ^{1/2}``, W symmetrized, and
@@ -125,7 +126,7 @@ def score_variance(W: Any, row: Moments, excess_kurtosis: float = 0.0) -> float:
     return float(2 * np.sum(A**2) + 4 * pulled @ pulled + diagonal)
 
 
-def standardized_score(W: Any, row: Moments) -> tuple[np.ndarray, np.ndarray]:
+def standardized_score(W: Numbers, row: Moments) -> tuple[np.ndarray, np.ndarray]:
     """Return ``A = Σ^{1/2}WΣ^{1/2}`` (d, d) and ``Σ^{1/2}Wμ`` (d,), with W symmetrized."""
     weight = np.asarray(W, dtype=np.float64)
     weight = (weight + weight.T) / 2

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from diagatt.arguments import Numbers
 from diagatt.theory.moments import Moments, covariance_contrast, positive_part, symmetric
 from diagatt.theory.separators import SeparatingMatrix, from_factor
 from diagatt.theory.whitening import SeparationError, orthonormal, whiten_and_project
@@ -26,8 +27,8 @@ class HeadSeparation(SeparatingMatrix):
     signal_gap_bound: float  #: Lower bound d*(1 − γ̄_k*)/τ of the gap over every other class.
     signal_gap: float  #: The gap over the strongest other class itself, from its moments.
     gamma_bar: float  #: γ̄_k*, the average of the d* selected interference eigenvalues.
-    d_star: int  #: Count of directions kept, d*.
-    d_k: int  #: Count of directions available, dimension minus rank(Z_k).
+    d_star: int  #: Size of directions kept, d*.
+    d_k: int  #: Size of directions available, dimension minus rank(Z_k).
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def multi_head_separators(
     tau : float
         Temperature τ > 0.
     d_star : int, "best" or None
-        Count of directions that a head keeps. None is the theorem's ⌊d/s⌋. "best" keeps, in each
+        Size of directions that a head keeps. None is the theorem's ⌊d/s⌋. "best" keeps, in each
         head, every direction whose interference eigenvalue is below one, which makes the lower
         bound ``Σ_q (1 − γ_q)/τ`` as large as it can be.
 
@@ -106,7 +107,7 @@ def multi_head_separators(
 
 def multi_head_envelope_separators(
     classes: Sequence[Moments],
-    covariance_envelope: Any,
+    covariance_envelope: Numbers,
     background_means: Sequence[Any],
     tau: float = 1.0,
     d_star: DStar = None,

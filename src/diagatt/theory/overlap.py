@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
+from diagatt.arguments import Numbers, Seed, Size
 from diagatt.theory.moments import Moments, symmetric
 from diagatt.theory.multi_head import OVERLAP_LIMIT
 from diagatt.theory.whitening import whiten_and_project
@@ -27,7 +28,7 @@ class HeadOverlap:
     upper: float  #: Interlacing bound γ̄_k* ≤ ``upper``.
     eigenvalues: np.ndarray  #: (d_k,), the projected spectrum, ascending.
     d_star: int
-    mean_rank: int
+    mean_rank: Size
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def spectral_overlap(
 
 
 def contrast_overlap(
-    deltas: Sequence[Any], means: Any = None, d_star: int | None = None
+    deltas: Sequence[Any], means: Numbers | None = None, d_star: int | None = None
 ) -> SpectralOverlap:
     """Return γ̄_k* for every head, from the excess covariances Δ_k themselves.
 
@@ -120,7 +121,7 @@ def contrast_overlap(
     return SpectralOverlap(tuple(heads))
 
 
-def interlacing_bounds(spectrum: Any, q: int, d_star: int) -> tuple[float, float]:
+def interlacing_bounds(spectrum: Numbers, q: Size, d_star: int) -> tuple[float, float]:
     """Bound γ̄_k* by Cauchy interlacing (eq. projection-interlacing and -correction).
 
     With ζ₁ ≤ … ≤ ζ_d the spectrum before projection and q = rank Z_k,
@@ -140,7 +141,7 @@ def interlacing_bounds(spectrum: Any, q: int, d_star: int) -> tuple[float, float
 # -------------------------------------------------------------------- the two closed families
 
 
-def analytic_family(d: int, s: int, a: float, b: float, seed: int | None = None) -> np.ndarray:
+def analytic_family(d: Size, s: Size, a: float, b: float, seed: Seed = None) -> np.ndarray:
     """Build the analytic sufficient family (S4.1): ``Δ_k = a P_k + b I`` on orthogonal subspaces.
 
     The s subspaces have dimension d* = ⌊d/s⌋: coordinate blocks, or the same blocks in a random
@@ -160,7 +161,7 @@ def analytic_family(d: int, s: int, a: float, b: float, seed: int | None = None)
     return _in_basis(diagonals, seed)
 
 
-def analytic_overlap(s: int, a: float, b: float) -> float:
+def analytic_overlap(s: Size, a: float, b: float) -> float:
     """Return γ̄_k* of the analytic family, ``(s − 1) b/(a + b)``, below one iff ``a > (s − 2) b``.
 
     It holds for means whose whitened span is orthogonal to the class's own subspace (zero means,
@@ -178,7 +179,7 @@ def analytic_overlap(s: int, a: float, b: float) -> float:
 
 
 def shared_specific_family(
-    d: int, s: int, r_cs: int, c_sig: float = 1.0, c_eps: float = 0.01, seed: int | None = None
+    d: Size, s: Size, r_cs: int, c_sig: float = 1.0, c_eps: float = 0.01, seed: Seed = None
 ) -> np.ndarray:
     """Build the shared-and-class-specific family (S4.2).
 
@@ -200,7 +201,7 @@ def shared_specific_family(
 
 
 def preprojection_average(
-    fraction: float, s: int, c_sig: float = 1.0, c_eps: float = 0.01
+    fraction: float, s: Size, c_sig: float = 1.0, c_eps: float = 0.01
 ) -> float:
     """Return the average overlap before the means are projected away (eq. preprojection-average).
 
@@ -214,7 +215,7 @@ def preprojection_average(
     return fraction * (s - 1) * c_eps / (c_sig + c_eps) + (1 - fraction) * (s - 1)
 
 
-def class_specific_cutoff(s: int, c_sig: float = 1.0, c_eps: float = 0.01) -> float:
+def class_specific_cutoff(s: Size, c_sig: float = 1.0, c_eps: float = 0.01) -> float:
     """Return the fraction r_cs/r above which γ̄_pre < 1 (eq. class-specific-cutoff).
 
     ``(s − 2)(c_sig + c_eps) / ((s − 1) c_sig)``.
@@ -228,7 +229,7 @@ def class_specific_cutoff(s: int, c_sig: float = 1.0, c_eps: float = 0.01) -> fl
 
 
 def shared_specific_spectrum(
-    means: Any, s: int, r_cs: int, k: int, c_sig: float = 1.0, c_eps: float = 0.01
+    means: Any, s: Size, r_cs: int, k: int, c_sig: float = 1.0, c_eps: float = 0.01
 ) -> np.ndarray:
     """Return the projected interference spectrum of head k of the shared-and-class-specific family.
 
@@ -273,7 +274,7 @@ def shared_specific_spectrum(
     return np.sort(np.concatenate([*untouched, moved]))
 
 
-def _blocks(d: int, s: int, r_cs: int) -> list[tuple[slice, slice]]:
+def _blocks(d: Size, s: Size, r_cs: int) -> list[tuple[slice, slice]]:
     """Return the coordinates of the shared block and of class k's own block, for every k."""
     _check_classes(d, s)
     r = d // s
@@ -284,7 +285,7 @@ def _blocks(d: int, s: int, r_cs: int) -> list[tuple[slice, slice]]:
     return [(shared, slice(start, start + r_cs)) for start in starts]
 
 
-def _in_basis(diagonals: np.ndarray, seed: int | None) -> np.ndarray:
+def _in_basis(diagonals: np.ndarray, seed: Seed) -> np.ndarray:
     """Return diagonal matrices (s, d, d), in a random orthonormal basis if a seed is given."""
     d = diagonals.shape[1]
     if seed is None:
@@ -293,7 +294,7 @@ def _in_basis(diagonals: np.ndarray, seed: int | None) -> np.ndarray:
     return np.stack([(basis * row) @ basis.T for row in diagonals])
 
 
-def _check_classes(d: int, s: int) -> None:
+def _check_classes(d: Size, s: Size) -> None:
     if s < 2 or d < s:
         raise ValueError(f"need at least two classes and one feature per class, got s={s}, d={d}.")
 

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from diagatt.arguments import Positive, Size
 
-def parameter_count(d: int, s: int, q: int | None = None) -> int:
+
+def parameter_count(d: Size, s: Size, q: Size | None = None) -> int:
     """Return the trainable dimension D (Section 4.3; low rank: S3.5).
 
     ``D = sd + sd²``; with query-key matrices of rank at most q, ``D_low = sd + s q(2d − q)``.
@@ -38,7 +40,7 @@ class BalancedRates:
     truncated: bool  #: Whether a cap at 1/2 was needed: n is too small for the balance.
 
 
-def balanced_rates(n: int, d: int, s: int, p_max: int, q: int | None = None) -> BalancedRates:
+def balanced_rates(n: Size, d: Size, s: Size, p_max: Size, q: Size | None = None) -> BalancedRates:
     """Return ε_n and η_n that balance localization with estimation (S3.4, end of the proof).
 
     ``ε_n = min{½, (a_n/(s²dℓ_n))^{1/2}}`` and ``η_n = min{½, a_n/(2s²dh_n)}`` with
@@ -78,16 +80,16 @@ class ExcessRisk:
 
 
 def excess_risk_rate(
-    n: int,
-    d: int,
-    s: int,
-    p_max: int,
+    n: Size,
+    d: Size,
+    s: Size,
+    p_max: Size,
     *,
     epsilon: float | None = None,
     eta: float | None = None,
-    q: int | None = None,
-    C_estimation: float = 1.0,
-    C_localization: float = 1.0,
+    q: Size | None = None,
+    C_estimation: Positive = 1.0,
+    C_localization: Positive = 1.0,
 ) -> ExcessRisk:
     """Return the terms of Theorem "Excess prediction risk bound" (eq. scale-explicit-excess).
 
@@ -122,7 +124,9 @@ def excess_risk_rate(
     return ExcessRisk(estimation, inexact, missed, estimation + inexact + missed, eps, tail)
 
 
-def samples_needed(target: float, d: int, s: int, q: int | None = None, C: float = 1.0) -> int:
+def samples_needed(
+    target: float, d: Size, s: Size, q: Size | None = None, C: Positive = 1.0
+) -> int:
     """Return the smallest n with ``C √(D log n/n) ≤ target``.
 
     Examples
@@ -135,7 +139,7 @@ def samples_needed(target: float, d: int, s: int, q: int | None = None, C: float
         raise ValueError(f"target must be positive, got {target}.")
     D = parameter_count(d, s, q)
 
-    def enough(n: int) -> bool:
+    def enough(n: Size) -> bool:
         return bool(C * np.sqrt(D * np.log(n) / n) <= target)
 
     low, high = 2, 3  # log n / n falls from n = 3 on

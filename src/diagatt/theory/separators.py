@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from diagatt.arguments import Numbers
 from diagatt.theory.moments import Moments, covariance_contrast, symmetric
 from diagatt.theory.whitening import orthonormal, whiten_and_project
 
@@ -73,7 +74,7 @@ def single_head_separator(
 
 
 def single_head_subspace_separator(
-    active: Moments, background: Moments, basis: Any, tau: float = 1.0
+    active: Moments, background: Moments, basis: Numbers, tau: float = 1.0
 ) -> SeparatingMatrix:
     """Build the informative-subspace matrix of one head (S2.3, eq. single-informative-weight).
 
@@ -110,7 +111,7 @@ def single_head_subspace_separator(
 
 
 def single_head_envelope_separator(
-    active: Moments, covariance_envelope: Any, background_means: Sequence[Any], tau: float = 1.0
+    active: Moments, covariance_envelope: Numbers, background_means: Sequence[Any], tau: float = 1.0
 ) -> SeparatingMatrix:
     """Build the matrix for heterogeneous inactive rows whose means lie in a known span (S2.1).
 
@@ -145,7 +146,7 @@ def single_head_envelope_separator(
 
 
 def second_moment_separator(
-    active: Moments, second_moment_envelope: Any, tau: float = 1.0, basis: Any = None
+    active: Moments, second_moment_envelope: Numbers, tau: float = 1.0, basis: Numbers | None = None
 ) -> SeparatingMatrix:
     """Build the matrix for heterogeneous inactive rows from second moments (S2.1).
 

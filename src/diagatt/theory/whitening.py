@@ -6,11 +6,10 @@ number that violates it and, where one exists, a subspace on which the construct
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.linalg import eigh, orth
 
+from diagatt.arguments import Numbers
 from diagatt.theory.moments import symmetric
 
 # Below this ratio to the largest eigenvalue a contrast counts as singular: whitening by it would
@@ -52,7 +51,7 @@ class SeparationError(ValueError):
         self.suggestion = suggestion
 
 
-def informative_subspace(Delta: Any, reference: Any = None) -> np.ndarray:
+def informative_subspace(Delta: Numbers, reference: Numbers | None = None) -> np.ndarray:
     """Return an orthonormal basis of a subspace on which a contrast is positive definite.
 
     Without a reference it is the span of all eigenvectors of Δ with a positive eigenvalue, the
@@ -145,7 +144,7 @@ def whiten_and_project(
     return root @ complement, float(values[0]), q
 
 
-def orthonormal(basis: Any, d: int) -> np.ndarray:
+def orthonormal(basis: Numbers, d: int) -> np.ndarray:
     """Check a basis (d, m) of independent columns and make it orthonormal."""
     columns = np.asarray(basis, dtype=np.float64)
     if columns.ndim != 2 or columns.shape[0] != d or not 1 <= columns.shape[1] <= d:

@@ -184,7 +184,7 @@ def read_slides(
     if slides is None:
         raise ValueError(
             f"{pairs.name} has no column of slides ({', '.join(SLIDE_COLUMNS)}); it has "
-            f"{', '.join(pairs.names)}: name it slide=."
+            f"{pairs.listed}: name it slide=."
         )
     lines = table.strings(patients or slides)  # the sample of each line
     found = SlideFolder(folder)
@@ -197,7 +197,7 @@ def read_slides(
     if Z is not None:
         columns = zip(Z.T, covariates, strict=True)
         Z = np.column_stack([_per_sample(z, lines, name, table.name) for z, name in columns])
-    g = None if groups is None else np.array(table.strings(groups))
+    g = None if groups is None else table.labels(groups)
     g = None if g is None else _per_sample(g, lines, str(groups), table.name)
     return SlideSamples(list(own), list(own.values()), files, y, Z, tuple(covariates), g)
 

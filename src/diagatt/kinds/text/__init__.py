@@ -47,6 +47,13 @@ class Text(Kind):
 
     def samples(self, table: Table, column: str) -> tuple[list[str], Sequence[Any]]:
         """Return the texts; their names are their indices."""
+        from diagatt.kinds.categories import is_text
+
+        if not is_text(table, column):
+            raise ValueError(
+                f"{table.name}: column {column!r} holds {table.column(column).type} and no texts: "
+                "name the column of texts with --text."
+            )
         return table.strings(column), [str(i) for i in range(len(table))]
 
     def transformer(self, X: Any, **settings: Any) -> Any:
