@@ -8,8 +8,6 @@ import numpy as np
 
 from diagatt.arrays import frozen
 
-__all__ = ["checked_ids", "chosen_ids", "id_texts", "joined_ids"]
-
 
 def checked_ids(given: Any, what: str, count: int) -> Any:
     """Return ids as text; None if there are none.

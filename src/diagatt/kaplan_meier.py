@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import chi2
 
-__all__ = ["LogRank", "kaplan_meier", "log_rank"]
-
 
 def kaplan_meier(event: Any, time: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     r"""Return event times, the estimated survival and its standard error (Greenwood).

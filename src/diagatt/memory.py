@@ -7,8 +7,6 @@ import sys
 
 import pyarrow as pa
 
-__all__ = ["give_back"]
-
 
 def give_back() -> None:
     """Return freed memory to the system, that of pyarrow's pool and that of the C library.

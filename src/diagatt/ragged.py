@@ -38,8 +38,6 @@ from diagatt.coerce import (
 from diagatt.ids import checked_ids, chosen_ids, id_texts, joined_ids
 from diagatt.names import checked, listed, names_of
 
-__all__ = ["RaggedRows"]
-
 
 class RaggedRows(Sequence):
     """Many samples of differing length, packed without padding.

@@ -9,8 +9,6 @@ from typing import Any, Self
 from sklearn.metrics import get_scorer
 from sklearn.utils.metadata_routing import MetadataRequest
 
-__all__ = ["Scorer", "scorer"]
-
 PREDICTIONS = ("predict", "predict_proba", "decision_function")
 
 

@@ -14,16 +14,6 @@ import numpy as np
 from diagatt.kaplan_meier import kaplan_meier
 from diagatt.metrics import concordance
 
-__all__ = [
-    "CumulativeAUC",
-    "brier_scores",
-    "cumulative_auc",
-    "evaluation_times",
-    "integrated_brier_score",
-    "survival_scores",
-    "uno_concordance",
-]
-
 # Quantiles of event times between which scores over time are taken, and how many times at most.
 FIRST, LAST, MOST_TIMES = 0.1, 0.9, 50
 

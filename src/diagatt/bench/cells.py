@@ -19,8 +19,6 @@ from diagatt.datasets.bags import Bags
 from diagatt.ragged import RaggedRows
 from diagatt.studies.scenarios import Scenario
 
-__all__ = ["OnBags", "answer"]
-
 
 @dataclass(frozen=True)
 class OnBags(Scenario):

@@ -10,8 +10,6 @@ from diagatt.bench.sets import ASSUMPTIONS, load_set
 from diagatt.studies.results import ResultStore
 from diagatt.tables import markdown_table
 
-__all__ = ["assumptions", "leaks"]
-
 LEAK = 0.05
 LEAST_FOR_LEAKS = 200  # samples; smaller sets say too little
 PERMUTATIONS = 60  # at most, per set

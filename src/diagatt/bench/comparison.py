@@ -16,8 +16,6 @@ from diagatt.bench.splits import N_FOLDS, n_splits, split
 from diagatt.metrics import calibration_error
 from diagatt.studies.results import ResultStore
 
-__all__ = ["MAIN", "Comparison", "critical_difference", "mean_ranks", "tried_on_most"]
-
 #: The score by which a task is judged first.
 MAIN = {"binary": "auc", "multiclass": "accuracy", "regression": "r2"}
 #: Scores that are better if they are smaller.

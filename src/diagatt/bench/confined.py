@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Limits", "run_confined"]
-
 STUCK = 300  # seconds on the clock without any CPU time, after which a process counts as stuck
 
 

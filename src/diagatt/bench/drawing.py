@@ -14,8 +14,6 @@ from matplotlib.transforms import Bbox
 from diagatt.bench.own import DEFAULT
 from diagatt.plots.canvas import COLOURS, tidy
 
-__all__ = ["critical_difference_diagram", "groups_not_separated", "speed_picture"]
-
 
 def groups_not_separated(
     ranks: Mapping[str, float], difference: float

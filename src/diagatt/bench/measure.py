@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["measured"]
-
 
 def measured(function: Callable[[], Any]) -> tuple[Any, float, float]:
     """Return what a call returns, its CPU seconds, and by how many MB the memory grew at its peak.

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["METHODS", "Method", "accepts", "get_method", "load_methods"]
-
 
 @dataclass(frozen=True)
 class Method:

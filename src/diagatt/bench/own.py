@@ -13,8 +13,6 @@ from diagatt.families import FAMILIES
 from diagatt.ragged import RaggedRows
 from diagatt.solvers import SOLVERS
 
-__all__ = ["DEFAULT", "Own", "add_own_methods"]
-
 #: What we recommend, and what the bench judges.
 DEFAULT = "diagatt"
 #: Raise a method's number whenever a change of code changes its results: they are run again.

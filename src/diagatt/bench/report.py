@@ -32,8 +32,6 @@ from diagatt.resampling import paired_interval
 from diagatt.studies.results import ResultStore
 from diagatt.tables import markdown_table
 
-__all__ = ["write_report"]
-
 #: Tables in their order: score, title, digits.
 TABLES = (
     ("auc", "AUC (several classes: one against the rest)", 3),

@@ -15,8 +15,6 @@ from diagatt.bench.splits import n_splits
 from diagatt.studies.results import ResultStore
 from diagatt.studies.tasks import Task, run_tasks
 
-__all__ = ["Plan", "failure", "run_bench"]
-
 log = logging.getLogger(__name__)
 
 

@@ -9,8 +9,6 @@ import numpy as np
 from diagatt.datasets.bags import Bags
 from diagatt.metrics import class_scores, number_scores
 
-__all__ = ["SCORES", "as_probabilities", "located_share", "score"]
-
 #: Scores with the count of digits to print; the first that a task has is its main one.
 SCORES = {"auc": 3, "accuracy": 3, "r2": 3, "log_score": 3, "located": 2, "ece": 3}
 

@@ -12,8 +12,6 @@ import numpy as np
 from diagatt.datasets.bags import Bags, load_bags
 from diagatt.ragged import RaggedRows
 
-__all__ = ["ASSUMPTIONS", "SETS", "BagSet", "get_set", "load_set", "read_bags"]
-
 ENDINGS = (".npz", ".parquet")
 
 

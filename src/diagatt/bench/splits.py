@@ -20,8 +20,6 @@ from diagatt.bench.sets import BagSet, load_set
 from diagatt.datasets.bags import Bags
 from diagatt.resampling import draw_folds
 
-__all__ = ["N_FOLDS", "fingerprint", "make_folds", "n_splits", "split"]
-
 N_FOLDS = 5
 N_REPEATS = 3  # how often the folds of small sets are drawn
 SMALL = 300

@@ -18,8 +18,6 @@ from diagatt.bench.confined import Limits, run_confined
 from diagatt.bench.methods import get_method
 from diagatt.ragged import RaggedRows
 
-__all__ = ["warm_up"]
-
 
 @cache
 def warm_up(method: str, task: str) -> None:

@@ -17,8 +17,6 @@ from typing import Any
 
 from diagatt.datasets.packaged import imported
 
-__all__ = ["read_lazyload"]
-
 
 def read_lazyload(index: Path, name: str) -> Any:
     """Return one object of a database, a pandas frame if it is an R data frame.

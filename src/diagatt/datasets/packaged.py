@@ -9,8 +9,6 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
-__all__ = ["imported", "packaged_file", "r_library_file"]
-
 _R_LIBRARIES = ("/usr/lib/R/library", "/usr/lib/R/site-library", "/usr/local/lib/R/site-library")
 
 

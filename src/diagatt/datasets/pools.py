@@ -14,8 +14,6 @@ import numpy as np
 from diagatt.coerce import offsets_from
 from diagatt.ragged import RaggedRows
 
-__all__ = ["N_POOLS", "deal_pools", "draw_from_pools"]
-
 N_POOLS = 10
 
 

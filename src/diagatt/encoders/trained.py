@@ -15,8 +15,6 @@ from diagatt.encoders.row_encoder import RowEncoder
 from diagatt.encoders.steps import Affine, Dense, Gelu, Relu, Step, Tanh
 from diagatt.parameters import Rule, at_least, count, one_of, positive, share
 
-__all__ = ["MLP", "is_trained", "like", "row_encoder_of", "settings_of"]
-
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "gelu": nn.GELU}
 STEP_AFTER: dict[type | None, type[Dense]] = {
     nn.ReLU: Relu,

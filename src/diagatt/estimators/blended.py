@@ -31,8 +31,6 @@ from diagatt.persistence import (
 from diagatt.ragged import RaggedRows
 from diagatt.solvers.checkpoint import with_prefix
 
-__all__ = ["BlendedClassifier", "BlendedRegressor"]
-
 
 @dataclass(eq=False, repr=False)
 class _Blended(TakesCovariates, RowsEstimator):

@@ -17,8 +17,6 @@ from diagatt.estimators.times import ReadsTimes, step_functions
 from diagatt.families import Cox, Family
 from diagatt.solvers.problem import Samples
 
-__all__ = ["CoxCompetitor", "GatedAttentionSurvival", "PooledSurvival"]
-
 
 class CoxCompetitor(ReadsTimes, Competitor):
     """The face of `DiagAttSurvival` for other methods, with family "cox" and Efron's ties."""

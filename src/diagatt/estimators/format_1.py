@@ -8,8 +8,6 @@ from typing import Any
 from diagatt.persistence import Document, Tensors, to_json
 from diagatt.solvers import Auto, Checkpoint, Gradient, Likelihood, Refined, Solver, Uniform
 
-__all__ = ["in_present_format"]
-
 
 def in_present_format(
     names_kept: Sequence[str],

@@ -13,8 +13,6 @@ from diagatt.missing import completed, fit_row_gaussian
 from diagatt.ragged import RaggedRows
 from diagatt.solvers.base import Fitted
 
-__all__ = ["MISSING", "TakesIncompleteRows"]
-
 #: What may be done about missing entries.
 MISSING = ("refuse", "marginalize")
 ADVICE = "drop the row or impute it, or set missing='marginalize'"

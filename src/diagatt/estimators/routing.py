@@ -19,8 +19,6 @@ from sklearn.utils.metadata_routing import UNUSED
 from diagatt import coerce
 from diagatt.ragged import RaggedRows
 
-__all__ = ["RoutedInputs", "Scored", "TakesCovariates"]
-
 METHODS = ("fit", "predict", "predict_proba", "decision_function", "score")
 REQUESTED = ("covariates", "groups", "offset", "exposure", "class_weight")
 _Requests = dict[str, Any]

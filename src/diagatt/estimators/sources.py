@@ -11,8 +11,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__all__ = ["SOURCES", "from_sources"]
-
 #: Modules that read containers, by the package of the container's class or the ending of a file.
 #: Each has a function ``opened(X, given, fits)``, a context manager that yields samples and the
 #: other arguments.

@@ -19,15 +19,6 @@ from diagatt.solvers.problem import Problem
 from diagatt.solvers.stored import StoredProblem
 from diagatt.stores import RowStore
 
-__all__ = [
-    "by_shard",
-    "check_given",
-    "counted_samples",
-    "is_small",
-    "stored_classes",
-    "stored_label_means",
-]
-
 # Entries (rows times features) up to which a store is read into memory and fitted there.
 READ_WHOLE = 1_000_000
 # Arguments of which every shard has its own.

@@ -16,8 +16,6 @@ from diagatt.solvers.gradient.joint import train_encoder
 from diagatt.solvers.gradient.train import start_at_pooled
 from diagatt.solvers.problem import Problem, Samples
 
-__all__ = ["encode_problem", "trained_encoder"]
-
 
 def trained_encoder(
     encoder: Any, solver: Solver, samples: Samples, model: Model, seed: int, verbose: bool

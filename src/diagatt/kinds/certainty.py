@@ -13,8 +13,6 @@ from diagatt.certainty import Certainty, Discoveries, Existence, Summary
 from diagatt.covariates import parted
 from diagatt.ragged import RaggedRows
 
-__all__ = ["AskedForCertainty", "inner_has"]
-
 
 def inner_has(name: str) -> Any:
     """Offer a method only if the estimator inside has it."""

@@ -31,8 +31,6 @@ from diagatt.persistence import (
 )
 from diagatt.ragged import RaggedRows
 
-__all__ = ["KindClassifier", "KindEstimator", "inner_has"]
-
 
 class KindEstimator(AskedForCertainty, RoutedInputs, TakesCovariates, SavedToFile, BaseEstimator):
     """Base of the estimators of texts and images.

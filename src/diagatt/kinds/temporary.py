@@ -8,8 +8,6 @@ import weakref
 from pathlib import Path
 from typing import Any
 
-__all__ = ["IN_MEMORY", "temporary_store"]
-
 IN_MEMORY = 0.25  # share of the memory that rows may take; larger ones are written to a store
 
 

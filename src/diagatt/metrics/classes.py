@@ -7,14 +7,6 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-__all__ = [
-    "FLOOR",
-    "calibration_error",
-    "class_scores",
-    "quadratic_kappa",
-    "ranked_probability_score",
-]
-
 #: Probabilities are kept from 0 and 1 by this much in log scores, for every method alike.
 FLOOR = 1e-3
 

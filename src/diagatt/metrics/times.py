@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["concordance"]
-
 TIED_RISK = 1e-8  # risks that differ by less are equal, as in scikit-survival
 
 

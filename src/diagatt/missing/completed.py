@@ -11,8 +11,6 @@ from diagatt.missing.ratio import active_rows
 from diagatt.missing.row_gaussian import BLOCK, inverted
 from diagatt.ragged import RaggedRows
 
-__all__ = ["CompletedRows", "completed", "filled_in"]
-
 
 class CompletedRows(RaggedRows):
     """Samples without missing entries that remember which were missing.

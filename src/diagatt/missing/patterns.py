@@ -8,8 +8,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["Conditional", "Patterns"]
-
 
 class Group(NamedTuple):
     """Patterns that miss the same count of entries, m, and the n rows that have one of them."""

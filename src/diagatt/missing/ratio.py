@@ -7,8 +7,6 @@ from torch import Tensor
 
 from diagatt.missing.patterns import Conditional
 
-__all__ = ["active_rows"]
-
 
 def active_rows(values: Tensor, background: Conditional, active: Conditional) -> tuple[Tensor, ...]:
     r"""Return rows as they are expected if they are active, and what that does to their score.

@@ -10,8 +10,6 @@ from torch import Tensor
 
 from diagatt.missing.patterns import Conditional, Patterns
 
-__all__ = ["RowGaussian", "fit_row_gaussian", "inverted"]
-
 MAX_ITERATIONS, TOLERANCE = 100, 1e-5  # EM, and the change in standard deviations that ends it
 BLOCK = 16384  # rows that are completed in one go
 MOST_ROWS = 50_000  # rows that a Gaussian is fitted to: more rows would hardly change it

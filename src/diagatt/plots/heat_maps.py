@@ -12,8 +12,6 @@ from diagatt.plots.canvas import figure_bytes
 from diagatt.plots.slide import slide
 from diagatt.tables import csv_table
 
-__all__ = ["write_heat_maps"]
-
 DPI = 150
 
 

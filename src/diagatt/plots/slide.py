@@ -11,8 +11,6 @@ from diagatt.plots.canvas import COLOURS, axes_or_new
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["slide"]
-
 LEAST, MOST = 0.1, 10.0  # ends of the colour scale; the upper one grows with the weights
 
 

@@ -20,8 +20,6 @@ from diagatt.rowmaps import MOST_WIDE, AffineMap, Full, RowMap, Scaled
 from diagatt.solvers.base import Fitted, Model, Solver, with_errors
 from diagatt.solvers.problem import Problem, Samples, row_weights
 
-__all__ = ["fit_in_subspace", "in_original_features", "is_too_wide"]
-
 # Rows of a store that the subspace is fitted to, about.
 ROWS_OF_STORE = 20_000
 

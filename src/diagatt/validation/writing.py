@@ -15,8 +15,6 @@ from diagatt.validation.cross import OURS, Validation
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["figures", "methods_paragraph", "scores_table", "shown_interval"]
-
 BOUNDS = {
     **dict.fromkeys(("auc", "accuracy", "balanced_accuracy"), (0, 1)),
     **dict.fromkeys(("concordance", "uno_concordance"), (0, 1)),

@@ -9,8 +9,6 @@ import numpy as np
 import pyarrow as pa
 from scipy.sparse import csr_matrix
 
-__all__ = ["StoredCsr", "StoredObs"]
-
 BLOCK = 2**17  # names that are Python objects at the same time
 
 

@@ -12,8 +12,6 @@ import numpy as np
 from diagatt.coerce import offsets_from
 from diagatt.kinds.cells.table import CellTable
 
-__all__ = ["CellSamples"]
-
 PART = 2**26  # bytes of rows that are held while a store is written
 
 

@@ -15,8 +15,6 @@ from diagatt.kinds.cells.table import CellTable
 from diagatt.kinds.temporary import temporary_store
 from diagatt.memory import give_back
 
-__all__ = ["opened", "read_cells", "write_store"]
-
 # Up to this many bytes, sparse rows are made dense and rows on disk are read into memory; above it,
 # a sparse matrix stays sparse, and rows on disk are written to a store.
 IN_MEMORY = 2**28

@@ -14,8 +14,6 @@ import numpy as np
 from diagatt.kinds.cells.h5ad import StoredCsr, StoredObs
 from diagatt.kinds.hdf5 import open_hdf5
 
-__all__ = ["CellTable"]
-
 BLOCK = 2**24  # bytes of a matrix on disk that are read in one go
 
 

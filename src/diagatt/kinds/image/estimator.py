@@ -12,14 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from diagatt.estimators import DiagAttClassifier, DiagAttRegressor
 from diagatt.estimators.routing import Scored
-from diagatt.kinds.estimator import KindClassifier, KindEstimator, inner_has
+from diagatt.kinds.certainty import inner_has
+from diagatt.kinds.estimator import KindClassifier, KindEstimator
 from diagatt.kinds.image.kronecker import coefficient_matrices
 from diagatt.kinds.image.patches import PATCH_RULES, PatchRows
 from diagatt.kinds.image.reading import MAX_PIXELS, image_size
 from diagatt.parameters import Rule, at_least, count, positive, shown
 from diagatt.ragged import RaggedRows
-
-__all__ = ["ImageClassifier", "ImageRegressor", "PatchedImages"]
 
 
 @dataclass(frozen=True)

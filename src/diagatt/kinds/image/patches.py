@@ -25,8 +25,6 @@ from diagatt.kinds.image.reading import (
 from diagatt.parameters import Rule, check, count, one_of, optional
 from diagatt.ragged import RaggedRows
 
-__all__ = ["PatchRows", "columns_as_rows"]
-
 
 def _sides() -> Rule:
     """Allow a whole number of pixels, or two: down and right."""

@@ -11,8 +11,6 @@ import numpy as np
 from diagatt.kinds.hdf5 import open_hdf5
 from diagatt.kinds.slides.tensor_file import TensorFile
 
-__all__ = ["ENDINGS", "SlideFile"]
-
 ENDINGS = (".h5", ".hdf5", ".npy", ".pt")  # if a slide has several files, the first of these
 _FEATURES, _COORDS = ("features", "feats"), ("coords", "coordinates")
 # Where tools note the side of a patch in the units of its coordinates; the best first.

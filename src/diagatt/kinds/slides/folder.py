@@ -8,8 +8,6 @@ from pathlib import Path
 from diagatt.kinds.slides.files import ENDINGS, SlideFile
 from diagatt.names import listed
 
-__all__ = ["SlideFolder"]
-
 # Where features lie below a folder, by tool; the first pattern that finds some decides.
 _PLACES = (
     ".",  # the files themselves: STAMP, plain folders

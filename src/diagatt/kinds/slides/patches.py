@@ -13,8 +13,6 @@ import numpy as np
 from diagatt.kinds.answers import answer
 from diagatt.kinds.slides.samples import SlideSamples
 
-__all__ = ["SlidePatches", "slide_patches", "to_geojson", "top_patches"]
-
 _COLOUR = {True: [213, 94, 0], False: [120, 120, 120]}  # of located patches, and of the others
 
 

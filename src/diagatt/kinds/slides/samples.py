@@ -15,8 +15,6 @@ from diagatt.kinds.slides.folder import SlideFolder
 from diagatt.kinds.tables import Table
 from diagatt.names import listed
 
-__all__ = ["SlideSamples", "read_slides"]
-
 # Names of columns that are looked for by default: those of CLAM, TRIDENT and STAMP.
 SLIDE_COLUMNS = ("slide_id", "slide", "FILENAME", "filename", "wsi")
 PATIENT_COLUMNS = ("case_id", "PATIENT", "patient", "patient_id", "case")

@@ -12,15 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 from diagatt.estimators import DiagAttClassifier, DiagAttRegressor
 from diagatt.estimators.routing import Scored
 from diagatt.kinds.answers import answer
-from diagatt.kinds.estimator import KindClassifier, KindEstimator, inner_has
+from diagatt.kinds.certainty import inner_has
+from diagatt.kinds.estimator import KindClassifier, KindEstimator
 from diagatt.kinds.text.embedded import EmbeddedTexts, WordWeight, top_words
 from diagatt.kinds.text.presets import text_estimator
 from diagatt.kinds.text.rows import TextRows
 from diagatt.parameters import Rule, instance, one_of, optional
 from diagatt.persistence import from_document, to_document
 from diagatt.ragged import RaggedRows
-
-__all__ = ["TextClassifier", "TextRegressor"]
 
 
 class _TextEstimator(KindEstimator):

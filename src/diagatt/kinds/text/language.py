@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["english_share"]
-
 # Common words of English prose that its neighbours do not have ("in", "is" and "was" they do).
 COMMON_WORDS = (
     "the of and to it that with this from are be but not you they my there what would can very has "

@@ -40,8 +40,6 @@ from diagatt.parameters import (
 from diagatt.progress import progress_bar
 from diagatt.ragged import RaggedRows
 
-__all__ = ["TextRows", "TruncatedTextWarning"]
-
 # Texts that are tokenized, embedded and stored before the next ones are looked at.
 CHUNK_TEXTS = 8192
 

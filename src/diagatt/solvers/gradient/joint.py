@@ -14,8 +14,6 @@ from diagatt.solvers.gradient.adam import AdamRun
 from diagatt.solvers.gradient.train import History, Training
 from diagatt.solvers.problem import Problem, Samples
 
-__all__ = ["EncoderRun", "Joint", "train_encoder"]
-
 
 class Joint(NamedTuple):
     """What a solver trains on encoded rows."""
