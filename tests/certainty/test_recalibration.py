@@ -8,7 +8,7 @@ import torch
 
 from diagatt import DiagAttClassifier, DiagAttRegressor
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.attention.rowterms import row_terms
+from diagatt.attention.row_terms import row_terms
 from diagatt.certainty.recalibration import LARGEST_LOSS, Recalibration, doubted, recalibration
 from diagatt.families import get_family
 from diagatt.solvers import Likelihood, Mixture

@@ -10,7 +10,7 @@ and a value vector predicts:
     z      &= \sum_r ⟨v_r, X^\top κ_r⟩ + b            && \text{(final_estimator_multi)}
 
 The paper writes W = W_Q W_Kᵀ and has no intercept b; both are options here. So is the readout: z
-may also be the predictor of a mixture over rows, see `diagatt.attention.mixture`.
+may also be the predictor of a mixture over rows, see `diagatt.attention.coupling`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,16 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from diagatt.attention.coupling import COUPLINGS, attend, is_distinct
-from diagatt.attention.mixture import READOUTS, Assignments, assignments
+from diagatt.attention.coupling import (
+    COUPLINGS,
+    READOUTS,
+    Assignments,
+    assignments,
+    attend,
+    is_distinct,
+)
 from diagatt.attention.module import AttentionModule
-from diagatt.attention.nonerow import Candidates, known_with_none, none_scores, with_none
+from diagatt.attention.none_row import Candidates, known_with_none, none_scores, with_none
 from diagatt.attention.query_key import PARAMETERIZATIONS
 from diagatt.families import Family, get_family
 from diagatt.scores import get_score_form
@@ -73,7 +79,7 @@ class DiagonalAttention(AttentionModule):
     value_bound, score_bound : float, optional
         The paper's bounded parameter space: ‖V‖_F ≤ R₁ and ‖W_r‖_op ≤ R₂, kept by `project_`.
     none : bool
-        Whether samples may have no row of interest, see `diagatt.attention.nonerow`; heads then
+        Whether samples may have no row of interest, see `diagatt.attention.none_row`; heads then
         choose rows independently of each other.
 
     Examples
@@ -194,6 +200,18 @@ class DiagonalAttention(AttentionModule):
             parameter.zero_()
         if self.none_score is not None:
             self.none_score.zero_()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What `with_parameters` takes besides parameters, so that copies are of the same kind."""
+        return {
+            "temperature": self.temperature,
+            "score_form": self.score_form.name,
+            "coupling": self.coupling,
+            "groups": self.groups,
+            "readout": self.readout,
+            "family": self.family,
+        }
 
     @property
     def has_none(self) -> bool:

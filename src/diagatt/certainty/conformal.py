@@ -24,9 +24,9 @@ import torch
 from torch import Tensor
 
 from diagatt.attention.blend import LEAST_PROBABILITY, Blend
+from diagatt.attention.coupling import Assignments
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.attention.mixture import Assignments
-from diagatt.attention.rowterms import row_terms
+from diagatt.attention.row_terms import row_terms
 from diagatt.families import Family
 from diagatt.segments import segment_sum
 from diagatt.solvers.gradient.train import predictors

@@ -26,7 +26,7 @@ import torch
 from scipy.special import logit
 from torch import Tensor
 
-from diagatt.attention.rowterms import RowTerms
+from diagatt.attention.row_terms import RowTerms
 from diagatt.certainty.temperature import (
     MOST_LOG,
     WORST_TEMPERATURE,

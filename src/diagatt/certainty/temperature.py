@@ -16,7 +16,7 @@ import torch
 from scipy.optimize import minimize
 from torch import Tensor
 
-from diagatt.attention.rowterms import RowTerms, row_terms
+from diagatt.attention.row_terms import RowTerms, row_terms
 from diagatt.families import Family
 from diagatt.segments import segment_logsumexp, spread
 from diagatt.solvers.out_of_fold import OutOfFold

@@ -13,8 +13,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from diagatt import attributes, coerce, parameters
-from diagatt.attention.nonerow import given_some
-from diagatt.attention.rowterms import row_terms
+from diagatt.attention.none_row import given_some
+from diagatt.attention.row_terms import row_terms
 from diagatt.certainty.conformal import Conformity, conformity_of
 from diagatt.certainty.recalibration import Recalibration, recalibration
 from diagatt.certainty.rowsets import LEVELS, thresholds

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from diagatt import coerce, parameters
 from diagatt.attention.coupling import best_rows
-from diagatt.attention.nonerow import given_some, none_probability
-from diagatt.attention.rowterms import row_terms
+from diagatt.attention.none_row import given_some, none_probability
+from diagatt.attention.row_terms import row_terms
 from diagatt.certainty import Certainty, Discoveries, NotAPosteriorWarning
 from diagatt.certainty.discoveries import discovered, labelled_cut, mean_cut
 from diagatt.certainty.rowsets import labelled_threshold, sets_above, sets_of_mass, threshold_at

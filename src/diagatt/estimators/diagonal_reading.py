@@ -14,8 +14,8 @@ from torch import Tensor
 from diagatt import coerce, parameters
 from diagatt.attention.blend import Blend
 from diagatt.attention.coupling import best_rows, least_rows
-from diagatt.attention.nonerow import none_probability
-from diagatt.attention.rowterms import row_terms
+from diagatt.attention.none_row import none_probability
+from diagatt.attention.row_terms import row_terms
 from diagatt.certainty import ContestReport, Summary
 from diagatt.certainty.summary import coefficient
 from diagatt.covariates import parted

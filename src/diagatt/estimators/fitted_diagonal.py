@@ -14,9 +14,8 @@ from torch import Tensor
 from diagatt import attributes, parameters
 from diagatt.arrays import is_sparse
 from diagatt.attention.blend import Blend
-from diagatt.attention.coupling import COUPLINGS, least_rows
+from diagatt.attention.coupling import COUPLINGS, READOUTS, least_rows
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.attention.mixture import READOUTS
 from diagatt.encoders import RowEncoder, fit_encoder
 from diagatt.encoders.parameters import from_json as encoder_from_json
 from diagatt.encoders.parameters import to_json as encoder_to_json

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from diagatt.attention.blend import Blend, Member
+from diagatt.attention.coupling import READOUTS
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.attention.mixture import READOUTS
-from diagatt.attention.samplefeatures import FEATURES, SampleFeatures, n_sample_features
+from diagatt.attention.sample_features import FEATURES, SampleFeatures, n_sample_features
 from diagatt.families import Family
 from diagatt.parameters import shown
 from diagatt.rowmaps import ARRAYS, ROW_MAPS, Given

@@ -9,9 +9,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
 from diagatt import coerce, parameters
-from diagatt.attention.survival import survival
+from diagatt.attention.blend import Blend, with_mapped
+from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.estimators.diagonal_base import _DiagAtt
 from diagatt.estimators.response import with_known_shape
 from diagatt.estimators.sources import from_sources
@@ -22,7 +24,7 @@ from diagatt.families.cox import risk_of
 from diagatt.families.risk_sets import TIES
 from diagatt.lifetimes import read_times
 from diagatt.parameters import Rule
-from diagatt.segments import map_blocks
+from diagatt.segments import map_blocks, segment_sum
 from diagatt.solvers import Solver
 from diagatt.stores import RowStore
 
@@ -213,3 +215,37 @@ random_state, device, verbose, encoder, missing
         """Return Harrell's concordance of the risk scores."""
         risk = self.predict(X, covariates, offset)
         return self._concordance(y, risk)
+
+
+def survival(
+    module: DiagonalAttention | Blend,
+    family: Times,
+    times: Tensor,
+    values: Tensor,
+    offsets: Tensor,
+    covariates: Tensor | None = None,
+    offset: Tensor | None = None,
+    log_prior: Tensor | None = None,
+) -> Tensor:
+    """Return P(T > t) at all times, (n, T): means over rows and members where there are several.
+
+    Parameters
+    ----------
+    times : tensor of shape (T,)
+    values, offsets, covariates, offset
+        Packed samples, as the module takes them.
+    """
+    if isinstance(module, Blend):
+        parts = []
+        chosen = [member for member in module.members_list if member.weight > 0]
+        for member, mapped in with_mapped(chosen, values):
+            beside = member.beside(mapped, offsets, covariates, log_prior)
+            given = (mapped, offsets, beside, offset, log_prior)
+            parts.append(member.weight * survival(member.attention, family, times, *given))
+        return torch.stack(parts).sum(dim=0)
+    if module.readout == "pooled" or module.groups > 1:
+        z = module(values, offsets, covariates, offset=offset, log_prior=log_prior)
+        return family.log_survival(times[None], z).exp()
+    log_p, z, places = module.assignments(values, offsets, covariates, offset, log_prior)
+    each = family.log_survival(times[None], z).exp()  # (M, T)
+    return segment_sum(log_p.double().exp()[:, None] * each, places)

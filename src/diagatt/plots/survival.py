@@ -110,7 +110,7 @@ def hazard_ratios(
     """
     import torch
 
-    from diagatt.attention.rowterms import row_terms
+    from diagatt.attention.row_terms import row_terms
 
     family = model._fitted_family()[0]
     per_unit = family.log_hazard_per_unit

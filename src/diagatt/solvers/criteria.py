@@ -10,7 +10,7 @@ from torch import Tensor
 
 from diagatt.attention.blend import Blend
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.attention.nonerow import given_some
+from diagatt.attention.none_row import given_some
 from diagatt.families import Family
 from diagatt.segments import map_blocks, segment_softmax, segment_sum
 from diagatt.solvers.base import Fitted

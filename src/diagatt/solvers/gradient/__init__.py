@@ -90,7 +90,7 @@ class Gradient(Solver):
         Count of fits from different starts, which are averaged.
     none : bool
         Whether samples may have no row of interest: a none-row with a score and a value of its own
-        competes with their rows (`diagatt.attention.nonerow`). This is for one head only.
+        competes with their rows (`diagatt.attention.none_row`). This is for one head only.
 
     Examples
     --------

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from diagatt.attention.coupling import READOUTS
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.attention.mixture import READOUTS
 from diagatt.parameters import Rule, at_least, boolean, count, one_of, optional, share
 from diagatt.solvers.base import (
     OBSERVED,

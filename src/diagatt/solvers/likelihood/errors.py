@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from diagatt.attention.mixture import weighted_assignments
-from diagatt.attention.nonerow import with_none
+from diagatt.attention.coupling import weighted_assignments
+from diagatt.attention.none_row import with_none
 from diagatt.scores import ScoreForm
 from diagatt.segments import places_before_last, segment_logsumexp, segment_sum, spread
 from diagatt.solvers.likelihood.em import LatentRows

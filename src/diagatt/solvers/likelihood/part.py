@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import threshold
 
-from diagatt.attention.nonerow import known_with_none
+from diagatt.attention.none_row import known_with_none
 from diagatt.segments import (
     LEAST_EXPONENT,
     one_longer,

@@ -76,7 +76,7 @@ class Mixture(Solver):
         at the regression on mean rows, at small values, at unusual rows, and at random.
     none : bool
         Whether samples may have no row of interest: a none-row with a score and a value of its own
-        competes with their rows (`diagatt.attention.nonerow`). This is for one head only.
+        competes with their rows (`diagatt.attention.none_row`). This is for one head only.
 
     Examples
     --------

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.attention.nonerow import known_with_none
+from diagatt.attention.none_row import known_with_none
 from diagatt.attention.query_key import FullQueryKey, PSDQueryKey
 from diagatt.families import Family
 from diagatt.segments import one_longer, spread, with_last

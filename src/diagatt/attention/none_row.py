@@ -7,11 +7,11 @@ its own and a value a:
 .. math:: κ_\text{none} = \frac{p e^{ν/τ}}{p e^{ν/τ} + \sum_j e^{ψ_j/τ}}, \qquad
           z_\text{none} = a + b .
 
-The factor p keeps the chance of "none" apart from the count of rows: if rows are drawn from
-densities :math:`f_1` (active) and :math:`f_0`, ψ is their log ratio and a sample has an active row
-with probability π, then :math:`ν = \log\frac{1 - π}{π}` is the same for all samples.
+The factor p makes the probability of "none" independent of the count of rows: if rows are drawn
+from densities :math:`f_1` (active) and :math:`f_0`, ψ is their log ratio and a sample has an active
+row with probability π, then :math:`ν = \log\frac{1 - π}{π}` is the same for all samples.
 
-After `with_none`, everything that is known about rows holds for the none-row as well.
+After `with_none`, the none-row is treated like all other rows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ IMPOSSIBLE = -1e4
 
 
 class Candidates(NamedTuple):
-    """What may be active: rows and, after those of each sample, its none-row if there is one."""
+    """Rows that may be active; the none-row of a sample, if there is one, follows its rows."""
 
     scores: Tensor  # (M, R)
     effects: Tensor  # (M, R, K)

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.attention.nonerow import given_some, none_probability
-from diagatt.attention.rowterms import row_terms
+from diagatt.attention.none_row import given_some, none_probability
+from diagatt.attention.row_terms import row_terms
 from diagatt.families import get_family
 from tests.closeness import assert_equal_up_to_rounding
 

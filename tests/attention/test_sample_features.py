@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from diagatt.attention.samplefeatures import FEATURES, SampleFeatures
+from diagatt.attention.sample_features import FEATURES, SampleFeatures
 from tests.attention.samples import LENGTHS, D, parts, samples
 from tests.closeness import assert_equal_up_to_rounding
 

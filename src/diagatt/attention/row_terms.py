@@ -1,8 +1,8 @@
-r"""What a fitted model says about single rows: how probable each is, and what it would predict.
+r"""Single rows under a fitted model: their probabilities, and the predictors that they imply.
 
-A sample's rows have scores ψ_j and effects ⟨v, x_j⟩; with the terms that they share, row j has the
-predictor ⟨v, x_j⟩ + b and the weight κ_j. Averaged fits are read as one: weights are averaged, and
-so are predictors.
+The rows of a sample have scores ψ_j and effects ⟨v, x_j⟩. Together with the terms that all rows
+share, row j has the predictor ⟨v, x_j⟩ + b and the weight κ_j. Averaged fits are taken as one fit:
+their weights are averaged, and so are their predictors.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from torch import Tensor
 
 from diagatt.attention.blend import Blend, with_mapped
 from diagatt.attention.coupling import (
+    Assignments,
+    assignments,
     attend,
-    head_marginal,
     is_distinct,
     n_candidates,
+    row_marginals,
     top_candidates,
+    weighted_assignments,
 )
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.attention.mixture import Assignments, assignments, weighted_assignments
 from diagatt.segments import segment_softmax, spread
 
 # κ below this has the same logarithm.
@@ -44,7 +46,7 @@ class RowTerms(NamedTuple):
         return self._of_rows(attend(self.scores / temperature, self.offsets, self.coupling))
 
     def _of_rows(self, kappa: Tensor) -> Tensor:
-        """Leave weights of none-rows out."""
+        """Return weights without those of none-rows."""
         if not self.has_none:
             return kappa
         is_row = torch.ones(len(kappa), dtype=torch.bool, device=kappa.device)
@@ -52,9 +54,10 @@ class RowTerms(NamedTuple):
         return kappa[is_row]
 
     def weights_given(self, log_density: Callable[[Tensor], Tensor]) -> Tensor:
-        """Return P(row j is active | X, y) of every head, (N, R), of log p(y | z), (M, K) → (M,).
+        """Return P(row j is active | X, y) of every head, (N, R).
 
-        With several heads, sums run over the best rows of each, as in `coupling`.
+        `log_density` maps predictors z, (M, K), to log p(y | z), (M,). With several heads, sums run
+        over the best rows of each, as in `coupling`.
         """
         n, R = len(self.offsets) - 1, self.scores.shape[1]
         if R == 1:
@@ -65,13 +68,7 @@ class RowTerms(NamedTuple):
         _, rows = top_candidates(self.scores, self.offsets, n_candidates(R))  # (n, R, C)
         total = (found.log_probability + log_density(found.predictor)).reshape(n, -1)
         joint = torch.softmax(total, dim=1).reshape(n, *(rows.shape[2],) * R)
-        heads = [
-            self.scores.new_zeros(len(self.scores)).index_add(
-                0, rows[:, k].flatten(), head_marginal(joint, k).flatten()
-            )
-            for k in range(R)
-        ]
-        return torch.stack(heads, dim=1)
+        return row_marginals(joint, rows, len(self.scores))
 
     def assignments(self, temperature: float = 1.0) -> Assignments:
         """Return which rows may be active, with probabilities and predictors."""
@@ -89,7 +86,7 @@ def row_terms(
     offset: Tensor | None = None,
     log_prior: Tensor | None = None,
 ) -> RowTerms:
-    """Return the terms of rows under a model, in float64; `offset` is a known part of all.
+    """Return the terms of rows under a model, in float64; `offset` is added to their predictors.
 
     Examples
     --------
