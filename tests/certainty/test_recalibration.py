@@ -13,7 +13,7 @@ from diagatt.certainty.recalibration import LARGEST_LOSS, Recalibration, doubted
 from diagatt.families import get_family
 from diagatt.solvers import Likelihood, Mixture
 from diagatt.solvers.existence import Existence
-from diagatt.solvers.out_of_fold import OutOfFold
+from diagatt.solvers.folds import OutOfFold
 from diagatt.solvers.problem import Samples
 
 VALUE = torch.tensor([1.0, -1.0, 0.0], dtype=torch.float64)

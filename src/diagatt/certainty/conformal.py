@@ -29,8 +29,8 @@ from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.row_terms import row_terms
 from diagatt.families import Family
 from diagatt.segments import segment_sum
+from diagatt.solvers.folds import OutOfFold
 from diagatt.solvers.gradient.train import predictors
-from diagatt.solvers.out_of_fold import OutOfFold
 from diagatt.solvers.problem import Samples
 
 # Share of the residual variance that φ has at least.

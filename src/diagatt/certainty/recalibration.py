@@ -34,9 +34,9 @@ from diagatt.certainty.temperature import (
     initial_log_dispersion,
 )
 from diagatt.segments import offsets_from, segment_logsumexp, segment_softmax, segment_sum, spread
+from diagatt.solvers.folds import OutOfFold
 from diagatt.solvers.lbfgs import minimize_lbfgs
-from diagatt.solvers.looks import main_directions
-from diagatt.solvers.out_of_fold import OutOfFold
+from diagatt.solvers.outlying_rows import main_directions
 from diagatt.solvers.problem import Samples
 from diagatt.solvers.sandwich.parameters import with_zeros
 

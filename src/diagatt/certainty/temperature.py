@@ -19,7 +19,7 @@ from torch import Tensor
 from diagatt.attention.row_terms import RowTerms, row_terms
 from diagatt.families import Family
 from diagatt.segments import segment_logsumexp, spread
-from diagatt.solvers.out_of_fold import OutOfFold
+from diagatt.solvers.folds import OutOfFold
 from diagatt.solvers.problem import Samples
 
 # T̂ above which weights are not called posteriors, and are recalibrated.

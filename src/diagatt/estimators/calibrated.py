@@ -28,7 +28,7 @@ from diagatt.scores import get_score_form
 from diagatt.solvers import Model, Solver, get_solver
 from diagatt.solvers.crossfit import cross_fit, head_test
 from diagatt.solvers.existence import Existence
-from diagatt.solvers.out_of_fold import OutOfFold
+from diagatt.solvers.folds import OutOfFold
 from diagatt.solvers.problem import Samples
 from diagatt.solvers.shape import with_started_family
 
@@ -102,9 +102,9 @@ class Calibrated(DiagonalReading):
         The solver is fitted anew without each of five folds, so the model need not be fitted. What
         mean rows explain is removed from its predictions for held-out samples, and the rest is
         compared with the residuals of a regression on mean rows (`diagatt.solvers.existence`).
-        Three quarters of the level are kept for rows that are found without responses, because they
-        look different (`diagatt.solvers.looks`). If there are more than 2000 samples, 2000 are
-        drawn at random.
+        Half of the level is for a test by outlying rows, which are found without responses
+        (`diagatt.solvers.outlying_rows`). If there are more than 2000 samples, 2000 are drawn at
+        random.
 
         Parameters
         ----------

@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from inspect import signature
+from dataclasses import KW_ONLY, dataclass, replace
+from inspect import Signature, signature
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -57,8 +57,33 @@ def _warn_of_no_state(path: Path, before: Any) -> None:
         )
 
 
+class _ParametersAsSignature:
+    """The signature of an estimator's class: its parameters, not the arguments of `__new__`."""
+
+    def __get__(self, instance: Any, kind: type) -> Signature:
+        _, *given = signature(kind.__init__).parameters.values()  # type: ignore[misc]
+        return Signature(given)
+
+
+@dataclass(eq=False, repr=False)
 class _DiagAtt(TakesCovariates, DiagonalProblem):
     """Everything that regression and classification share."""
+
+    n_heads: int | str | Sequence[int] = 1
+    _: KW_ONLY
+    solver: str | Solver = "auto"
+    family: str = "auto"
+    score_form: str = "affine"
+    coupling: str = "distinct"
+    ridge: float = 1.0
+    selection: str | int = "auto"
+    warm_start: bool = False
+    checkpoint: Any = None
+    random_state: Any = None
+    device: str = "cpu"
+    verbose: bool = False
+    encoder: Any = None
+    missing: str = "refuse"
 
     rules: ClassVar[Mapping[str, Rule]] = {
         "n_heads": parameters.several(parameters.count(1)),
@@ -89,42 +114,10 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
             )
         ),
     }
+    __signature__ = _ParametersAsSignature()
     _takes_row_weights: ClassVar[bool] = True
     later_parameters: ClassVar[Mapping[str, Any]] = {"encoder": None, "missing": "refuse"}
     former_parameters: ClassVar[tuple[str, ...]] = ("dtype",)
-
-    def __init__(
-        self,
-        n_heads: int | str | Sequence[int] = 1,
-        *,
-        solver: str | Solver = "auto",
-        family: str = "auto",
-        score_form: str = "affine",
-        coupling: str = "distinct",
-        ridge: float = 1.0,
-        selection: str | int = "auto",
-        warm_start: bool = False,
-        checkpoint: Any = None,
-        random_state: Any = None,
-        device: str = "cpu",
-        verbose: bool = False,
-        encoder: Any = None,
-        missing: str = "refuse",
-    ) -> None:
-        self.n_heads = n_heads
-        self.solver = solver
-        self.family = family
-        self.score_form = score_form
-        self.coupling = coupling
-        self.ridge = ridge
-        self.selection = selection
-        self.warm_start = warm_start
-        self.checkpoint = checkpoint
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
-        self.encoder = encoder
-        self.missing = missing
 
     def __new__(cls, *args: Any, **given: Any) -> Self:
         """Make an estimator; refuse parameters of a solver or of `fit`, and say where they go."""
@@ -147,9 +140,6 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
                     "from diagatt.solvers import …"
                 )
         return super().__new__(cls)
-
-    # Tools that ask for the signature of the class are to see the parameters.
-    __new__.__signature__ = signature(__init__)  # type: ignore[attr-defined]
 
     def set_params(self, **given: Any) -> Self:
         """Set parameters; a solver that is given by name has those of the object it stands for."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from inspect import signature
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -25,10 +25,10 @@ from diagatt.families.risk_sets import TIES
 from diagatt.lifetimes import read_times
 from diagatt.parameters import Rule
 from diagatt.segments import map_blocks, segment_sum
-from diagatt.solvers import Solver
 from diagatt.stores import RowStore
 
 
+@dataclass(eq=False, repr=False)
 class DiagAttSurvival(ReadsTimes, _DiagAtt):
     r"""Survival analysis by diagonalized attention: a few rows decide when an event happens.
 
@@ -70,50 +70,10 @@ random_state, device, verbose, encoder, missing
     True
     """
 
+    _: KW_ONLY
+    ties: str = "efron"
+
     rules: ClassVar[Mapping[str, Rule]] = {"ties": parameters.one_of(*TIES)}
-
-    def __init__(
-        self,
-        n_heads: int | str | Sequence[int] = 1,
-        *,
-        solver: str | Solver = "auto",
-        family: str = "auto",
-        ties: str = "efron",
-        score_form: str = "affine",
-        coupling: str = "distinct",
-        ridge: float = 1.0,
-        selection: str | int = "auto",
-        warm_start: bool = False,
-        checkpoint: Any = None,
-        random_state: Any = None,
-        device: str = "cpu",
-        verbose: bool = False,
-        encoder: Any = None,
-        missing: str = "refuse",
-    ) -> None:
-        super().__init__(
-            n_heads,
-            solver=solver,
-            family=family,
-            score_form=score_form,
-            coupling=coupling,
-            ridge=ridge,
-            selection=selection,
-            warm_start=warm_start,
-            checkpoint=checkpoint,
-            random_state=random_state,
-            device=device,
-            verbose=verbose,
-            encoder=encoder,
-            missing=missing,
-        )
-        self.ties = ties
-
-    def __new__(cls, *args: Any, **given: Any) -> Self:
-        """Make an estimator; see `DiagAttRegressor`."""
-        return super().__new__(cls, *args, **given)
-
-    __new__.__signature__ = signature(__init__)  # type: ignore[attr-defined]
 
     @classmethod
     def _estimator_type_name(cls) -> str:

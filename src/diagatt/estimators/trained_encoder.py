@@ -12,7 +12,7 @@ import torch
 from diagatt.encoders import RowEncoder
 from diagatt.encoders.trained import MLP, row_encoder_of, settings_of
 from diagatt.solvers.base import Fitted, Model, Solver
-from diagatt.solvers.gradient.joint import train_encoder
+from diagatt.solvers.gradient.adam import train_encoder
 from diagatt.solvers.gradient.train import start_at_pooled
 from diagatt.solvers.problem import Problem, Samples
 

@@ -55,7 +55,7 @@ class Checkpoint(os.PathLike):
 class RunState:
     """The state of one run in its checkpoint's file, tied to data and settings by a fingerprint.
 
-    With several processes, the first one writes and reads the file and tells the others.
+    With several processes, the first one writes and reads the file and sends it to the others.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class RunState:
     Attributes
     ----------
     notes : dict
-        What the run reports of its beginning, which is not repeated; kept with every state.
+        Report of the start of the run, kept with every state because a resumed run has no start.
     """
 
     def __init__(self, checkpoint: Checkpoint, problem: Problem, *settings: Any) -> None:
@@ -91,9 +91,9 @@ class RunState:
             modelfile.write(self.path, arrays, header | document)
 
     def read(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Return what was written last, if anything; refuse the file of another run.
+        """Return the state that was written last, if any; refuse the file of another run.
 
-        A run that goes on takes the file over: its time of writing becomes now.
+        The file's time of writing becomes now, as a sign that a run uses it.
         """
         here = self.group.rank == 0 and self.path.exists()
         content = self.group.share(self.path.read_bytes() if here else None)

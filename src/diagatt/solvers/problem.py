@@ -1,4 +1,4 @@
-"""What a solver is given: samples with responses, weights and covariates, in memory or on disk."""
+"""The data of a fit: samples with responses, weights and covariates, in memory or on disk."""
 
 from __future__ import annotations
 

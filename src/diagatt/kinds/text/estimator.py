@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,8 +23,15 @@ from diagatt.persistence import from_document, to_document
 from diagatt.ragged import RaggedRows
 
 
+@dataclass(eq=False, repr=False)
 class _TextEstimator(KindEstimator):
     """What the classifier and the regressor share."""
+
+    _: KW_ONLY
+    text_rows: TextRows | None = None
+    estimator: Any = None
+    preset: str = "text"
+    random_state: Any = None
 
     rules: ClassVar[Mapping[str, Rule]] = {
         "text_rows": optional(instance("a TextRows", TextRows)),
@@ -32,19 +40,6 @@ class _TextEstimator(KindEstimator):
     text_rows_: TextRows
     _inner: ClassVar[type]
     _steps = ("text_rows", "estimator")
-
-    def __init__(
-        self,
-        *,
-        text_rows: TextRows | None = None,
-        estimator: Any = None,
-        preset: str = "text",
-        random_state: Any = None,
-    ) -> None:
-        self.text_rows = text_rows
-        self.estimator = estimator
-        self.preset = preset
-        self.random_state = random_state
 
     def prepare(self, inputs: Any) -> EmbeddedTexts:
         """Return the rows of the texts with the words they stand for; see `TextRows.embed`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,8 +25,8 @@ from diagatt.parameters import (
 from diagatt.progress import progress_bar
 from diagatt.solvers.base import Fitted, Model, Solver, copy_parameters, prevalence, refuse_none
 from diagatt.solvers.checkpoint import Checkpoint
+from diagatt.solvers.gradient.adam import Joint
 from diagatt.solvers.gradient.adam import train as train_module  # `gradient.train` is a file
-from diagatt.solvers.gradient.joint import Joint
 from diagatt.solvers.gradient.restarts import average
 from diagatt.solvers.gradient.train import (
     OPTIMIZERS,
@@ -45,6 +45,7 @@ __all__ = ["Gradient", "Refined"]
 MAX_EPOCHS, MAX_STEPS = 20, 2000
 
 
+@dataclass(eq=False, repr=False)
 class Gradient(Solver):
     """Empirical risk minimization (equation obj), from one or several starts that are averaged.
 
@@ -100,6 +101,28 @@ class Gradient(Solver):
     2
     """
 
+    parameterization: str = "full"
+    _: KW_ONLY
+    rank: int | None = None
+    temperature: float = 1.0
+    score_ridge: float = 0.1
+    linear_ridge: float | None = None
+    value_bound: float | None = None
+    score_bound: float | None = None
+    optimizer: str = "auto"
+    learning_rate: float = 1e-2
+    batch_size: int | None = 128
+    max_epochs: int | None = None
+    tolerance: float = 1e-8
+    row_dropout: float = 0.0
+    value_dropout: float = 0.0
+    validation_fraction: float = 0.0
+    patience: int = 5
+    init: str = "pooled"
+    init_scale: float = 0.1
+    n_restarts: int = 1
+    none: bool = False
+
     name = "gradient"
     rules: ClassVar[Mapping[str, Rule]] = {
         "parameterization": one_of(*PARAMETERIZATIONS),
@@ -124,51 +147,6 @@ class Gradient(Solver):
         "none": boolean(),
     }
     later_parameters: ClassVar[Mapping[str, Any]] = {"none": False}
-
-    def __init__(
-        self,
-        parameterization: str = "full",
-        *,
-        rank: int | None = None,
-        temperature: float = 1.0,
-        score_ridge: float = 0.1,
-        linear_ridge: float | None = None,
-        value_bound: float | None = None,
-        score_bound: float | None = None,
-        optimizer: str = "auto",
-        learning_rate: float = 1e-2,
-        batch_size: int | None = 128,
-        max_epochs: int | None = None,
-        tolerance: float = 1e-8,
-        row_dropout: float = 0.0,
-        value_dropout: float = 0.0,
-        validation_fraction: float = 0.0,
-        patience: int = 5,
-        init: str = "pooled",
-        init_scale: float = 0.1,
-        n_restarts: int = 1,
-        none: bool = False,
-    ) -> None:
-        self.parameterization = parameterization
-        self.rank = rank
-        self.temperature = temperature
-        self.score_ridge = score_ridge
-        self.linear_ridge = linear_ridge
-        self.value_bound = value_bound
-        self.score_bound = score_bound
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.tolerance = tolerance
-        self.row_dropout = row_dropout
-        self.value_dropout = value_dropout
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.init = init
-        self.init_scale = init_scale
-        self.n_restarts = n_restarts
-        self.none = none
 
     def sees_shape(self, problem: Problem) -> bool:
         """Return whether the fit depends on the shape: not if all samples go through together."""
@@ -272,6 +250,7 @@ class Gradient(Solver):
         return {"score_form": model.score_form.name, "coupling": model.coupling, **own}
 
 
+@dataclass(eq=False, repr=False)
 class Refined(Solver):
     """One solver, and then gradient steps on the family's own loss from where it ended.
 
@@ -289,30 +268,29 @@ class Refined(Solver):
     3
     """
 
+    first: Solver | None = None
+    then: Gradient | None = None
+
     name = "refined"
     rules: ClassVar[Mapping[str, Rule]] = {
         "first": optional(instance("a solver", Solver)),
         "then": optional(instance("a Gradient solver", Gradient)),
     }
 
-    def __init__(self, first: Solver | None = None, then: Gradient | None = None) -> None:
-        self.first = first
-        self.then = then
-
     def _steps(self) -> tuple[Solver, Gradient]:
         first = self.first or Likelihood()
         how: dict[str, Any] = {"optimizer": "adam", "max_epochs": 10, "learning_rate": 3e-4}
-        return first, self.then or Gradient(**how, none=first.says_none)
+        return first, self.then or Gradient(**how, none=first.allows_none)
 
     @property
-    def says_none(self) -> bool:
+    def allows_none(self) -> bool:
         """Whether samples may have no row of interest."""
-        return self._steps()[1].says_none
+        return self._steps()[1].allows_none
 
     def refuse(self, problem: Problem, model: Model) -> str | None:
         """Say what either solver refuses."""
         first, then = self._steps()
-        if first.says_none != then.says_none:
+        if first.allows_none != then.allows_none:
             return "both steps of Refined must have none=True, or neither."
         return first.refuse(problem, model) or then.refuse(problem, model)
 

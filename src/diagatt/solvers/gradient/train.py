@@ -37,8 +37,8 @@ History = list[dict[str, float]]
 class Training:
     """How to train, and what is minimized; the names are those of the parameters of `Gradient`.
 
-    Defaults belong to the solvers and estimators; what is optional here is not done by default.
-    `least_rows` is how many rows of each sample survive when rows are dropped.
+    Solvers and estimators set the defaults; optional settings here mean that nothing is done.
+    `least_rows` is the count of rows that each sample keeps when rows are dropped.
     """
 
     #: Whether the objective is convex in V, b and γ, so that Newton's method can finish.
@@ -116,14 +116,14 @@ class Training:
         here = problem.in_memory
         small = here is not None and here.values.numel() <= SMALL_DATA
         if here is not None and here.family.couples_samples and not self.separates_samples:
-            small = True  # batches do not know who else is at risk
+            small = True  # batches lack the other samples at risk
         return "lbfgs" if small and not self.needs_batches and not module.projects else "adam"
 
 
 class GivenBaseline(Training):
-    """Training of a family that couples samples on parts of them, its baseline taken as known.
+    """Training in parts of a family that couples samples, with its baseline taken as known.
 
-    A batch, or a shard of a store, does not know who else is at risk; given the baseline hazard,
+    A batch, or a shard of a store, lacks other samples that are at risk. Given the baseline hazard,
     every sample has a likelihood of its own.
     """
 
@@ -136,10 +136,10 @@ class GivenBaseline(Training):
 
 
 def fit_values(module: AttentionModule, problem: Problem, ridge: float) -> None:
-    """Solve the convex part (V, b, γ) for the present scores, in place.
+    """Solve the convex part (V, b, γ) for the current scores, in place.
 
-    Where coefficients are too many for Newton's method, values are left as training found them,
-    unless samples have one row each and nothing else is to be found.
+    If there are too many coefficients for Newton's method, values stay as they are, unless samples
+    have one row each, so that there is nothing else to fit.
     """
     effects = module.effects()
     too_many = sum(p.numel() for p in effects) > NEWTON_COEFFICIENTS
@@ -165,7 +165,7 @@ def start_at_pooled(
     """Start the values at the GLM of mean rows, which all heads share.
 
     With very many features and fewer samples it is fitted in the span of the mean rows, where it
-    is the same. What takes long is left out unless it `must` be.
+    is the same. A regression that takes long is left out unless `must` is True.
     """
     d, K = problem.n_features, problem.n_outputs
     here, basis = problem.in_memory, None
@@ -230,7 +230,7 @@ def in_blocks(
 def predictor(module: AttentionModule, block: Samples) -> Tensor:
     """Return linear predictors of samples that go through the module together, (n, K)."""
     given = (block.values, block.offsets, block.covariates)
-    # A module of the user's own need not know of offsets and weights of rows unless there are some.
+    # A user's own module need not accept offsets and row weights unless there are any.
     if block.log_prior is not None:
         return module(*given, block.offset, log_prior=block.log_prior)
     return module(*given) if block.offset is None else module(*given, block.offset)
@@ -274,9 +274,9 @@ def backward(module: AttentionModule, part: Samples, how: Training, total_weight
 def _backward_coupled(module: AttentionModule, part: Samples, total_weight: float) -> Tensor:
     """Add the gradient of an objective of all samples together; return the objective.
 
-    Predictors of all samples come first; then each block is asked for the product of its own with
-    the objective's slope in them. What the blocks remember for that is kept if it is not large,
-    else they are passed through twice.
+    Predictors of all samples are computed first. Then each block is differentiated in the direction
+    of the objective's slope. If the data are large, blocks go through the module twice, so that
+    intermediate results need not be kept.
     """
     blocks = [part.block(*slices) for slices in module.blocks(part.offsets)]
     with torch.set_grad_enabled(part.values.numel() <= KEPT_ENTRIES):

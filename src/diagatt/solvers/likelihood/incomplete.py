@@ -25,9 +25,8 @@ from torch import Tensor
 
 from diagatt.missing import Conditional, Patterns, active_rows
 from diagatt.segments import sample_blocks, sample_of_row, segment_max, spread
-from diagatt.solvers.likelihood.expected import Expected, ResponseModel
+from diagatt.solvers.likelihood.latent_rows import Expected, ResponseModel, RowModel, RowMoments
 from diagatt.solvers.likelihood.part import LEAST_WEIGHT, PASS_ROWS, PartExpectation
-from diagatt.solvers.likelihood.row_model import RowModel, RowMoments
 from diagatt.solvers.problem import Samples
 
 # Nodes of the integral over z: polynomials of degree 5 are exact with three.

@@ -7,11 +7,11 @@ intercept, effects of covariates, dispersion) has approximately the covariance
           s_i = w_i ∇ℓ_i, \quad J = \sum_i w_i ∇²ℓ_i + ∇²P, \quad
           h_i = q \frac{s_i^⊤ J^{-1} s_i}{\sum_l s_l^⊤ J^{-1} s_l} .
 
-A sample that pulls the fit towards itself has a smaller score there than at the truth. If all pull
-alike, h = q/n, and the correction is the usual n/(n − q); rows with heavy tails have samples that
-pull much harder, and it is shared out by how much they do. To the sum is added what the penalty
-pulls, :math:`J^{-1}∇P` times its transpose: intervals of estimates that are shrunk would miss the
-truth more often than they say.
+A sample that influences the fit has a smaller score there than at the true parameters. If all
+samples have the same influence, h = q/n, and the correction is the usual n/(n − q). Where rows have
+heavy tails, some samples have much more influence, and the correction is distributed accordingly.
+The squared bias by the penalty, :math:`J^{-1}∇P` times its transpose, is added to the sum:
+otherwise intervals of shrunken estimates would cover the truth less often than stated.
 
 q counts parameters as far as the penalty leaves them free, tr J⁻¹(J − ∇²P). Scores and effects of
 rows are linear in θ except for factors of W, so that derivatives are those of the loss in a few
@@ -29,10 +29,12 @@ from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.solvers.problem import Samples
 from diagatt.solvers.sandwich.covariance import Errors, covariance_of
 from diagatt.solvers.sandwich.derivatives import (
+    Objective,
     at_fit,
     coupled_pieces,
     curved_scores,
     losses_of,
+    penalty_of,
     pieces_of,
 )
 from diagatt.solvers.sandwich.parameters import (
@@ -42,7 +44,6 @@ from diagatt.solvers.sandwich.parameters import (
     order_of,
     with_none_rows,
 )
-from diagatt.solvers.sandwich.penalty import Objective, penalty_of
 
 __all__ = ["BASELINE", "Errors", "Objective", "sandwich_errors", "too_many"]
 
@@ -50,7 +51,7 @@ __all__ = ["BASELINE", "Errors", "Objective", "sandwich_errors", "too_many"]
 MOST_ENTRIES, MOST_WORK = 30_000_000, 20_000_000_000
 # Assignments of rows to several heads, over all samples, up to which they are.
 MOST_ASSIGNMENTS = 150_000
-# Parameters per sample from which it is not worth finding out how many the penalty leaves free.
+# Parameters per sample from which there are no errors, however few of them the penalty leaves free.
 HOPELESS = 2.0
 
 # Why Cox's model has no errors if rows are latent.
@@ -103,7 +104,7 @@ def sandwich_errors(
 
 
 def too_many(count: int, samples: Samples, n_heads: int) -> str:
-    """Say why there are no errors for this many parameters, before any work; "" if there are."""
+    """Return why there are no errors for this many parameters, before any work; "" if there are."""
     n, work = samples.n_samples, samples.n_rows * count
     rows = samples.offsets.diff().clamp(max=n_candidates(n_heads))
     if n_heads > 1 and float((rows.double() ** n_heads).sum()) > MOST_ASSIGNMENTS:

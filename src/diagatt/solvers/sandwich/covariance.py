@@ -14,17 +14,21 @@ from diagatt.solvers.problem import Samples
 SAMPLES_PER_PARAMETER = 2.0
 # Curvature, relative to the largest of a scaled matrix, below which a direction is not identified.
 FLAT = 1e-9
-# Leverage of a sample, at most: one that decides a parameter alone leaves no residual to judge by.
+# Largest leverage of a sample: one that determines a parameter alone leaves no residual.
 MOST_LEVERAGE = 0.9
-# Newton step to the minimum, in standard errors, above which a fit is not at it.
+# Newton step to the minimum, in standard errors, above which a fit is not at its minimum.
 MOST_STEP = 0.5
 
 
 class Errors(NamedTuple):
-    """Covariance of (V, b, γ), output by output, or None; and a sentence about it."""
+    """Covariance of (V, b, γ), output by output, or None; and a sentence about it.
+
+    A solver that estimates the share of samples with a row of interest adds an interval for it.
+    """
 
     covariance: Tensor | None
     note: str
+    prevalence_interval: tuple[float, float] | None = None
 
 
 @dataclass
@@ -57,7 +61,7 @@ def covariance_of(
     basis : tensor of shape (q, m), optional
         Directions that are identified; all by default.
     check_minimum : bool
-        Refuse fits that ended far from their minimum.
+        Whether to refuse fits that ended far from their minimum.
     """
     n, units = samples.n_samples, pieces.scores
     B = torch.eye(len(slope)).to(slope) if basis is None else basis

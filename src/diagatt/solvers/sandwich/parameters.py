@@ -1,4 +1,4 @@
-"""The parameters of a fit, in blocks: which numbers of rows and samples each of them enters."""
+"""The parameters of a fit, in blocks that enter the same numbers of rows or samples."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def lengthened(module: DiagonalAttention, samples: Samples) -> Tensor:
 
 
 def pairs(module: DiagonalAttention, kind: str) -> tuple[Tensor, Tensor]:
-    """Return which entries of a symmetric W the softmax sees: one feature of the row at least."""
+    """Return the entries of a symmetric W that affect the softmax: those of the row's features."""
     d, D = module.n_features, module.score_form.side(module.n_features)
     a, b = torch.triu_indices(D, D)
     seen = (a < d) & (b >= d if kind == "linear" else b >= a)
@@ -156,7 +156,8 @@ def identified(
 ) -> Tensor | None:
     """Return a basis of directions that change the model, (q, q − g).
 
-    Factors of W can be turned, L Kᵀ = (LA)(KA⁻ᵀ)ᵀ for any A, and what all classes share cancels.
+    Factors of W can be transformed, L Kᵀ = (LA)(KA⁻ᵀ)ᵀ for any A, and changes that all classes
+    share cancel.
     """
     turns = common_directions(order_of(module, names), module.n_outputs, count, family)
     state = {name: tensor.detach() for name, tensor in module.query_key.named_parameters()}
@@ -185,7 +186,7 @@ def identified(
 
 
 def common_directions(order: Tensor, n_outputs: int, count: int, family: Family) -> list[Tensor]:
-    """Return changes of (V, b, γ) that all outputs share, which a softmax does not see."""
+    """Return changes of (V, b, γ) that all outputs share, which do not affect a softmax."""
     if not family.has_several_outputs:
         return []
     found = []

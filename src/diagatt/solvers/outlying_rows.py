@@ -1,25 +1,25 @@
-r"""Is there any row of interest? A test by rows that look different, found without responses.
+r"""Is there any row of interest? A test by outlying rows, which are found without responses.
 
-EM on rows alone (`diagatt.solvers.likelihood`, λ = 0) finds in each sample the row that differs
-from the others, in all samples in the same way. The pooled row q of a sample then depends on rows
-only, so that nothing needs to be held out. With r what is left of q after a regression on what is
-known (mean rows, covariates, counts of rows, predictions without attention), and g the score
-residual of the GLM on it, the sum :math:`s = \sum_i w_i r_i g_i` has mean 0 if there is no row of
-interest, and the variance
+EM on rows alone (`diagatt.solvers.likelihood`, λ = 0) finds the row of each sample that differs
+from its other rows, in the same way in all samples. The pooled row q of a sample then depends on
+rows only, so that nothing needs to be held out. Let r be the residual of a regression of q on the
+columns of the null model (mean rows, covariates, counts of rows, predictions without attention),
+and g the score residual of the GLM on these columns. If there is no row of interest, the sum
+:math:`s = \sum_i w_i r_i g_i` has mean 0 and the variance
 
 .. math:: V = \sum_i \frac{w_i^2 g_i^2}{1 - h_i}\, r_i r_i^⊤,
 
-where h are leverages of what is known; the variance of responses need not be constant. If the row
-does matter, :math:`V^{-1/2} s` points where a regression without mean rows points, too: their share
-of its score, m, is independent of s and shows the direction at no cost. Often the row matters by
-the features in which it differs. With e the direction of this difference and
-:math:`u = V^{-1/2} s`,
+where h are leverages of the columns; the variance of responses need not be constant. If the row
+does matter, :math:`V^{-1/2} s` has about the direction of the score of a regression without mean
+rows. The part m of that score which mean rows explain is independent of s, so that it indicates the
+direction at no cost. The features that matter are often those in which the row differs. With e the
+direction of this difference and :math:`u = V^{-1/2} s`,
 
 .. math:: T = ‖u + m‖² + (e^⊤(u + m))²
 
 is compared with its distribution for standard normal u, given m and e. m is shortened to length 2
-if it is longer, so that what mean rows say does not outweigh all else. The test is made with and
-without predictions among what is known, and the larger p-value counts.
+if it is longer, so that mean rows do not dominate the test. The test is done with and without
+predictions among the columns, and the larger p-value counts.
 """
 
 from __future__ import annotations
@@ -44,21 +44,20 @@ from diagatt.solvers.existence import (
     score_residual,
 )
 from diagatt.solvers.likelihood import Likelihood
-from diagatt.solvers.likelihood.em import EM, LatentRows
-from diagatt.solvers.likelihood.expectation import Expectation
+from diagatt.solvers.likelihood.em import EM, Expectation, LatentRows
 from diagatt.solvers.likelihood.starts import starting_models
 from diagatt.solvers.problem import Samples
 
-# The level that is kept for this test where another one is made as well. Cross-fitting says more
-# only about rows that look like all others, and needs larger effects.
-LOOKS_SHARE = 0.5
+# Share of the level for this test where another one is made as well. Cross-fitting has more power
+# only for active rows that do not differ from the others, and needs larger effects.
+OUTLYING_SHARE = 0.5
 # Dimensions of rows: at most this many, and at most one for each output and this many samples.
 MOST_DIMENSIONS, SAMPLES_PER_DIMENSION = 20, 15
 # EM ends after this many passes, or when a sample's log-likelihood gains less than this.
 PASSES, TOLERANCE = 40, 1e-3
 # Length that m is shortened to, in standard errors.
 LONGEST = 2.0
-# How far a pooled row may reach, in units of the median.
+# Longest residual of a pooled row, in units of the median length.
 FARTHEST = 2.0
 # Leverages are taken as no larger; a sample of leverage 1 has no residual.
 MOST_LEVERAGE = 0.95
@@ -68,31 +67,33 @@ LEAST_VARIANCE = 1e-10
 POINTS = 2000
 
 
-def looks_test(samples: Samples, pooled: Tensor | None, seed: int) -> Existence | None:
-    """Test whether the row that looks different adds to what is known; None if rows do not differ.
+def outlying_row_test(samples: Samples, pooled: Tensor | None, seed: int) -> Existence | None:
+    """Test whether the outlying row adds to the null model; None if rows do not differ.
 
     Parameters
     ----------
     samples : Samples
         Their `groups`, if any, are taken as independent of each other.
     pooled : tensor of shape (n, K), optional
-        Predictors of models without attention that have not seen the sample.
+        Predictors of models without attention, fitted without the sample.
     seed : int
-        Of the direction in which EM looks first.
+        Seed of the direction from which EM starts.
     """
     rows = _few_dimensions(samples)
     if rows.n_features == 0:
         return None
-    q = segment_sum(_found(rows, seed) * rows.values, rows.offsets)  # (n, m)
-    # In longer samples the row that looks most different does so more.
-    beside = torch.cat([samples.covariates.double(), samples.row_mass.log()[:, None]], dim=1)
-    known = torch.cat([mean_rows(samples), beside], dim=1)
-    # Predictions out of fold depend on the responses: if rows have outliers, the test that knows
-    # them finds rows in noise. The test without them takes a nonlinear effect of means for a row.
-    tests = [known] if pooled is None else [known, torch.cat([known, pooled.double()], dim=1)]
-    less, difference, p_values = _Regression(samples, beside), _difference(rows, q), list[float]()
-    for columns in tests:
-        p_value = _p_value(samples, q, _Regression(samples, columns), less, difference)
+    q = segment_sum(_probabilities(rows, seed) * rows.values, rows.offsets)  # (n, m)
+    # The longer the sample, the more its most outlying row differs from the others.
+    sizes = torch.cat([samples.covariates.double(), samples.row_mass.log()[:, None]], dim=1)
+    columns = torch.cat([mean_rows(samples), sizes], dim=1)
+    # Predictions out of fold depend on the responses: if rows have outliers, the test with
+    # predictions finds rows in noise. The test without them takes nonlinear effects of means for
+    # those of a row.
+    nulls = [columns] if pooled is None else [columns, torch.cat([columns, pooled.double()], dim=1)]
+    without_means, difference = _Regression(samples, sizes), _difference(rows, q)
+    p_values = list[float]()
+    for null in nulls:
+        p_value = _p_value(samples, q, _Regression(samples, null), without_means, difference)
         if p_value is None:
             return None
         p_values.append(p_value)
@@ -111,22 +112,22 @@ class _Regression:
         self.residual = score_residual(samples, F)  # (n, K)
 
     def rest(self, q: Tensor) -> Tensor:
-        """Return what is left of q, (n, m)."""
+        """Return the residual of q, (n, m)."""
         return q - self._basis @ (self._basis.T @ (self._root * q)) / self._root
 
 
 def _p_value(
-    samples: Samples, q: Tensor, known: _Regression, less: _Regression, difference: Tensor
+    samples: Samples, q: Tensor, null: _Regression, without_means: _Regression, difference: Tensor
 ) -> float | None:
-    """Return the p-value of T; None if what is known leaves nothing of pooled rows."""
-    s, towards, V = _scores(samples, q, known, less)
+    """Return the p-value of T; None if the null model explains pooled rows entirely."""
+    s, of_means, V = _scores(samples, q, null, without_means)
     values, vectors = torch.linalg.eigh(V)
     kept = values > LEAST_VARIANCE * values.max().clamp(min=1e-300)
     if not bool(kept.any()):
         return None
     root = vectors[:, kept] * values[kept].sqrt()  # V = root rootᵀ, (mK, k)
     inverse = root / values[kept]
-    m = towards @ inverse
+    m = of_means @ inverse
     m = m * min(1.0, LONGEST / max(float(m.norm()), 1e-12))
     outputs = torch.eye(samples.n_outputs).to(root)
     effects = (difference[:, None, None] * outputs).flatten(0, 1)  # (mK, K)
@@ -165,8 +166,8 @@ def main_directions(values: Tensor, most: int) -> Tensor:
     return values.double()
 
 
-def _found(rows: Samples, seed: int) -> Tensor:
-    """Return probabilities of rows to be the one that differs, from rows alone, (N, 1)."""
+def _probabilities(rows: Samples, seed: int) -> Tensor:
+    """Return the probability of each row to be the outlying one, from rows alone, (N, 1)."""
     em = EM(Expectation(rows, get_score_form("affine")), Likelihood().settings(Model()))
     starts = starting_models(em, rows, np.random.default_rng(seed))
     fits = (_of_rows_alone(em, starts[name][0]) for name in ("outlier", "random"))
@@ -197,30 +198,30 @@ def _difference(rows: Samples, q: Tensor) -> Tensor:
 
 
 def _scores(
-    samples: Samples, q: Tensor, known: _Regression, less: _Regression
+    samples: Samples, q: Tensor, null: _Regression, without_means: _Regression
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return s, what mean rows add to it if they are not taken out, both (mK,), and V."""
+    """Return s, what it gains in a regression without mean rows, both (mK,), and V."""
     w = samples.weights.double()
-    q = _tempered(q, known.rest(q))
-    rest = known.rest(q)
+    q = _shortened(q, null.rest(q))
+    rest = null.rest(q)
 
     def products(columns: Tensor, g: Tensor) -> Tensor:
         return (w[:, None, None] * columns[:, :, None] * g[:, None]).flatten(1)  # (n, mK)
 
-    scores = products(rest, known.residual)
-    towards = products(less.rest(q) - rest, less.residual).sum(dim=0)
-    spread = scores / (1 - known.leverage).sqrt()[:, None]
+    scores = products(rest, null.residual)
+    of_means = products(without_means.rest(q) - rest, without_means.residual).sum(dim=0)
+    spread = scores / (1 - null.leverage).sqrt()[:, None]
     if samples.groups is not None:
         codes = torch.unique(samples.groups, return_inverse=True)[1]
         spread = spread.new_zeros(int(codes.max()) + 1, spread.shape[1]).index_add(0, codes, spread)
-    return scores.sum(dim=0), towards, spread.T @ spread
+    return scores.sum(dim=0), of_means, spread.T @ spread
 
 
-def _tempered(q: Tensor, rest: Tensor) -> Tensor:
-    """Return pooled rows of which none reaches farther than twice as far as half of them do.
+def _shortened(q: Tensor, rest: Tensor) -> Tensor:
+    """Return pooled rows whose residuals are at most twice as long as the median residual.
 
-    How far a pooled row reaches is the length of its rest in units of the rest's spread. Sums in
-    which a few terms are large have no normal distribution. Any function of rows may be tested.
+    Lengths are in units of the residuals' spread. Sums in which a few terms are large are not
+    normally distributed, and any function of rows may be tested.
     """
     reach = (rest @ torch.linalg.pinv(rest.T @ rest, hermitian=True) * rest).sum(dim=1).sqrt()
     return (
