@@ -6,7 +6,7 @@ samples its scores say nothing, which no temperature repairs. Recalibrated weigh
 .. math:: κ'_{ij} = (1 - δ)\, \mathrm{softmax}(ψ_i / T)_j + δ u_{ij},
 
 where u are equal weights. They are judged by the evidence of held-out responses
-(`diagatt.certainty.temperature`), in which the predictors of single rows may be corrected,
+(`diagatt.certainty.recalibration`), in which the predictors of single rows may be corrected,
 :math:`z_{ij} + a + b z_{ij} + ⟨c, x_{ij}⟩`. Otherwise a solver that took wrong rows for the active
 ones would look right: its coefficients explain the response by those rows.
 
@@ -22,17 +22,14 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from scipy.optimize import minimize
 from scipy.special import logit
 from torch import Tensor
 
-from diagatt.attention.row_terms import RowTerms
-from diagatt.certainty.temperature import (
-    MOST_LOG,
-    WORST_TEMPERATURE,
-    held_out_terms,
-    initial_log_dispersion,
-)
+from diagatt.attention.row_terms import RowTerms, row_terms
+from diagatt.families import Family
 from diagatt.segments import offsets_from, segment_logsumexp, segment_softmax, segment_sum, spread
 from diagatt.solvers.folds import OutOfFold
 from diagatt.solvers.lbfgs import minimize_lbfgs
@@ -40,6 +37,14 @@ from diagatt.solvers.outlying_rows import main_directions
 from diagatt.solvers.problem import Samples
 from diagatt.solvers.sandwich.parameters import with_zeros
 
+# T̂ above which weights are not called posteriors, and are recalibrated.
+WORST_TEMPERATURE = 1.5
+# Held-out samples that decide about T̂, at most; fewer if several heads have many assignments.
+MOST_SAMPLES, MOST_OF_SEVERAL_HEADS = 600, 200
+# Their rows at most: what costs is the evidence of rows.
+MOST_ROWS = 30_000
+# T̂ is searched between 1/20 and 20.
+MOST_LOG = float(np.log(20.0))
 # Loss of evidence at which T and δ are rejected: half of the 95 % quantile of χ² with 2 parameters.
 LARGEST_LOSS = 3.0
 # Logarithms of the price of sharp weights, in units of evidence, between which it is searched.
@@ -55,6 +60,55 @@ RIDGE = 0.1
 # How far log φ may move.
 FARTHEST_LOG_PHI = 7.0
 MAX_STEPS, TOLERANCE, LEAST_STEP = 40, 1e-3, 1e-6
+
+
+def row_temperature(unseen: OutOfFold) -> float:
+    """Return T̂ of held-out samples."""
+    family, parts = unseen.samples.family, held_out_terms(unseen)
+    y = torch.cat([part.y for part, _ in parts]).double()
+    phi = initial_log_dispersion(family, y)
+    start = np.array([[0.0, phi], [0.7, phi], [0.0, phi - 0.7]])
+
+    def cost(place: np.ndarray) -> float:
+        if abs(place[0]) > MOST_LOG:
+            return float("inf")
+        phi = float(np.exp(place[1])) if family.has_dispersion else 1.0
+        found = sum(_evidence(part, terms, float(np.exp(place[0])), phi) for part, terms in parts)
+        return -found if np.isfinite(found) else float("inf")
+
+    if family.has_dispersion:
+        how = {"initial_simplex": start, "xatol": 0.01, "fatol": 0.01}
+        best = minimize(cost, start[0], method="Nelder-Mead", options=how)
+        return float(np.exp(best.x[0]))
+    grid = np.linspace(-MOST_LOG, MOST_LOG, 25)
+    near = grid[int(np.argmin([cost(np.array([t, 0.0])) for t in grid]))]
+    fine = near + np.linspace(-0.25, 0.25, 11)
+    return float(np.exp(fine[int(np.argmin([cost(np.array([t, 0.0])) for t in fine]))]))
+
+
+def initial_log_dispersion(family: Family, y: Tensor) -> float:
+    """Return log φ from which the search begins."""
+    return float(np.log(family.initial_dispersion(family.scale(y, torch.ones(len(y)).to(y)))))
+
+
+def held_out_terms(unseen: OutOfFold) -> list[tuple[Samples, RowTerms]]:
+    """Return some held-out samples of each fold, with what the fit to the others says of rows."""
+    heads = unseen.predictors[0].n_heads
+    most = MOST_SAMPLES if heads == 1 else MOST_OF_SEVERAL_HEADS
+    samples = unseen.samples
+    step = max(1, -(-samples.n_samples // most), -(-samples.n_rows // MOST_ROWS))
+    found = []
+    for _, held_out, predictor in unseen.parts():
+        part = held_out.take(torch.arange(0, held_out.n_samples, step, device=held_out.device))
+        given = (part.values, part.offsets, part.covariates, part.offset, part.log_prior)
+        found.append((part, row_terms(predictor, *given)))
+    return found
+
+
+def _evidence(part: Samples, terms: RowTerms, temperature: float, phi: float) -> float:
+    log_p, z, places = terms.assignments(temperature)
+    density: Tensor = part.family.log_density(spread(part.y.double(), places), z, phi)
+    return float((part.weights.double() * segment_logsumexp(log_p + density, places)).sum())
 
 
 class Recalibration(NamedTuple):

@@ -16,9 +16,13 @@ from diagatt import attributes, coerce, parameters
 from diagatt.attention.none_row import given_some
 from diagatt.attention.row_terms import row_terms
 from diagatt.certainty.conformal import Conformity, conformity_of
-from diagatt.certainty.recalibration import Recalibration, recalibration
-from diagatt.certainty.rowsets import LEVELS, thresholds
-from diagatt.certainty.temperature import WORST_TEMPERATURE, row_temperature
+from diagatt.certainty.recalibration import (
+    WORST_TEMPERATURE,
+    Recalibration,
+    recalibration,
+    row_temperature,
+)
+from diagatt.certainty.rows import LEVELS, thresholds
 from diagatt.covariates import parted
 from diagatt.encoders.trained import is_trained
 from diagatt.estimators.diagonal_reading import DiagonalReading

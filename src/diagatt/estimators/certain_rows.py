@@ -16,9 +16,9 @@ from diagatt.attention.none_row import given_some, none_probability
 from diagatt.attention.row_terms import row_terms
 from diagatt.certainty import Certainty, Discoveries, NotAPosteriorWarning
 from diagatt.certainty.discoveries import discovered, labelled_cut, mean_cut
-from diagatt.certainty.rowsets import labelled_threshold, sets_above, sets_of_mass, threshold_at
+from diagatt.certainty.rows import labelled_threshold, sets_above, sets_of_mass, threshold_at
 from diagatt.estimators.calibrated import Calibrated
-from diagatt.estimators.stored import by_shard
+from diagatt.estimators.containers import by_shard
 from diagatt.ragged import RaggedRows
 from diagatt.segments import map_blocks, segment_sum
 

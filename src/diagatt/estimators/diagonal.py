@@ -9,10 +9,9 @@ import torch
 
 from diagatt import coerce
 from diagatt.certainty.conformal import class_thresholds, interval, row_entropy, row_spread
+from diagatt.estimators.containers import by_shard, from_sources
 from diagatt.estimators.diagonal_base import _DiagAtt
 from diagatt.estimators.outcomes import ClassificationOutcomes, RegressionOutcomes
-from diagatt.estimators.sources import from_sources
-from diagatt.estimators.stored import by_shard
 from diagatt.parameters import check_share
 
 

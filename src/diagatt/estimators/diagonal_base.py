@@ -18,23 +18,20 @@ from diagatt import parameters
 from diagatt.attention.coupling import COUPLINGS
 from diagatt.certainty.rows import LEAST_UNEVENNESS, warn_of_no_row
 from diagatt.encoders.trained import is_trained
+from diagatt.estimators.containers import from_sources
 from diagatt.estimators.diagonal_problem import DiagonalProblem
-from diagatt.estimators.format_1 import in_present_format
 from diagatt.estimators.incomplete import MISSING
 from diagatt.estimators.members import StoredMember
-from diagatt.estimators.presets import get_preset
 from diagatt.estimators.routing import TakesCovariates
-from diagatt.estimators.sources import from_sources
-from diagatt.estimators.trained_encoder import encode_problem, trained_encoder
 from diagatt.families import Family
 from diagatt.files import version
 from diagatt.parameters import Rule
-from diagatt.persistence import Document, Tensors
 from diagatt.scores import SCORE_FORMS, get_score_form
 from diagatt.solvers import (
     SOLVERS,
     Checkpoint,
     Fitted,
+    Gradient,
     Model,
     Solver,
     Uniform,
@@ -117,7 +114,6 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
     __signature__ = _ParametersAsSignature()
     _takes_row_weights: ClassVar[bool] = True
     later_parameters: ClassVar[Mapping[str, Any]] = {"encoder": None, "missing": "refuse"}
-    former_parameters: ClassVar[tuple[str, ...]] = ("dtype",)
 
     def __new__(cls, *args: Any, **given: Any) -> Self:
         """Make an estimator; refuse parameters of a solver or of `fit`, and say where they go."""
@@ -219,12 +215,6 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
             known["row_labels"] = row_labels
         return self._fit(X, y, sample_weight, covariates, **known)
 
-    @classmethod
-    def from_format_1(cls, tensors: Tensors, document: Document) -> tuple[Tensors, Document]:
-        """Return what a file of format 1 holds in the present format."""
-        names = cls._get_param_names()
-        return in_present_format(names, cls.former_parameters, tensors, document)
-
     @torch.random.fork_rng(devices=[])  # seeds are our own; the user's generator stays as it is
     def _fit_problem(self, problem: Problem) -> None:
         seed = check_random_state(self.random_state).randint(2**31 - 1)
@@ -264,27 +254,6 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
         if self._integrates(problem):
             self._keep_row_model(fitted)
         self._keep(fitted, n_heads, criteria, problem)
-
-    def _with_trained_encoder(
-        self, problem: Problem, solver: Solver, model: Model, seed: int
-    ) -> tuple[Problem, Fitted | None]:
-        """Return the problem behind an encoder that is trained with the model, and the model."""
-        if not is_trained(self.encoder):
-            return problem, None
-        if self.warm_start and self.encoder_ is not None:
-            return encode_problem(problem, self.encoder_), None
-        if problem.family.couples_samples:
-            raise ValueError(
-                "an encoder is trained with the model in batches, and the partial likelihood of "
-                "'cox' is one of all samples together: choose another family or encoder."
-            )
-        if self.n_heads != int(np.max(parameters.values_to_try(self.n_heads, (0,)))):
-            raise ValueError("an encoder is trained for one count of heads: set n_heads to it.")
-        some = problem.sample(problem.most_in_memory, np.random.default_rng(seed))
-        given = (some, replace(model, n_heads=self.n_heads), seed, self.verbose)
-        self.encoder_, begun = trained_encoder(self.encoder, solver, *given)
-        self.n_encoded_ = begun.module.n_features
-        return encode_problem(problem, self.encoder_), begun
 
     def _keep(self, fitted: Fitted, n_heads: int, criteria: list[dict], problem: Problem) -> None:
         """Set the fitted attributes; of a blend, coefficients are those of one fit."""
@@ -344,32 +313,37 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
     def _change_units(self, family: Family) -> None:
         """Convert coefficients to the units of y; those of one outcome already have them."""
 
-    def _warm_start(self, problem: Problem) -> Fitted | None:
-        """Return the earlier fit that this one goes on from, if that is asked for."""
-        if not self.warm_start or not hasattr(self, "query_"):
-            return None
-        shape = (self.n_heads_ * self.n_restarts_, problem.n_outputs, problem.n_features)
-        chosen = isinstance(self.n_heads, str | list | tuple)
-        if (
-            not (chosen or self.n_heads == self.n_heads_)
-            or np.size(self.value_) != np.prod(shape)
-            or self.score_form_ != self.score_form
-            or self.n_covariates_ != problem.n_covariates
-        ):
-            raise ValueError(
-                "warm_start continues a fit of the same n_heads, score_form, features, classes and "
-                "covariates: set warm_start=False or the old values."
-            )
-        state = getattr(self, "_state", None)  # a model that was read from a file has none
-        module, units = self._reported_module(), getattr(problem.family, "units", None)
-        if units is not None:  # of several outcomes
-            with torch.no_grad():
-                for effect in module.effects():
-                    effect.div_(units.to(effect))
-            state = None
-        return Fitted(module, get_solver(self.solver), [], state=state)
-
 
 def _drop_single(array: np.ndarray, axis: int) -> Any:
     """Drop the axis of outputs if there is one output."""
     return array.squeeze(axis) if array.shape[axis] == 1 else array
+
+
+def get_preset(kind: str, name: str) -> dict[str, Any]:
+    """Return the parameters of a preset for a "regressor" or a "classifier".
+
+    Examples
+    --------
+    >>> get_preset("classifier", "paper")["solver"].temperature
+    1000.0
+    """
+    if name != "paper":
+        raise ValueError(f"unknown preset {name!r}: choose 'paper'.")
+    return {
+        "score_form": "quadratic",
+        "coupling": "independent",
+        "ridge": 0.0,
+        # Supplement S7.1 says "Adam, default settings" and gives the temperatures. Batch size,
+        # epochs and start are unstated; these reproduce the published tables.
+        "solver": Gradient(
+            "factored",
+            temperature=100.0 if kind == "regressor" else 1000.0,
+            score_ridge=0.0,
+            optimizer="adam",
+            learning_rate=1e-3,
+            batch_size=32,
+            max_epochs=40,
+            init="zero",
+            init_scale=1.0,
+        ),
+    }

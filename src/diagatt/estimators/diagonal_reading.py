@@ -19,8 +19,8 @@ from diagatt.attention.row_terms import row_terms
 from diagatt.certainty import ContestReport, Summary
 from diagatt.certainty.summary import coefficient
 from diagatt.covariates import parted
+from diagatt.estimators.containers import by_shard
 from diagatt.estimators.fitted_diagonal import FittedDiagonal
-from diagatt.estimators.stored import by_shard
 from diagatt.ragged import RaggedRows
 from diagatt.segments import map_blocks, segment_max, weighted_pool
 

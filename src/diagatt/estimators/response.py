@@ -14,8 +14,8 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 
 from diagatt import attributes, coerce
 from diagatt.estimators.base import RowsEstimator
+from diagatt.estimators.containers import from_sources
 from diagatt.estimators.routing import Scored
-from diagatt.estimators.sources import from_sources
 from diagatt.families import Family, get_family
 
 

@@ -14,10 +14,9 @@ from torch import Tensor
 from diagatt import coerce, parameters
 from diagatt.attention.blend import Blend, with_mapped
 from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.estimators.containers import by_shard, from_sources
 from diagatt.estimators.diagonal_base import _DiagAtt
 from diagatt.estimators.response import with_known_shape
-from diagatt.estimators.sources import from_sources
-from diagatt.estimators.stored import by_shard
 from diagatt.estimators.times import ReadsTimes, step_functions
 from diagatt.families import Family, Times, get_family
 from diagatt.families.cox import risk_of

@@ -10,8 +10,7 @@ so that only the block of missing entries of a precision matrix needs to be inve
 """
 
 from diagatt.missing.completed import CompletedRows, completed, filled_in
-from diagatt.missing.patterns import Conditional, Patterns
-from diagatt.missing.ratio import active_rows
+from diagatt.missing.patterns import Conditional, Patterns, active_rows
 from diagatt.missing.row_gaussian import RowGaussian, fit_row_gaussian
 
 __all__ = [

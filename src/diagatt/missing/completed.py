@@ -6,8 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from diagatt.missing.patterns import Conditional, Patterns
-from diagatt.missing.ratio import active_rows
+from diagatt.missing.patterns import Conditional, Patterns, active_rows
 from diagatt.missing.row_gaussian import BLOCK, inverted
 from diagatt.ragged import RaggedRows
 

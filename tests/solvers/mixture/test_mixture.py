@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from diagatt import DiagAttClassifier, DiagAttRegressor, RaggedRows, RowStore
-from diagatt.estimators import stored as stored_estimators
+from diagatt.estimators import containers
 from diagatt.families import get_family
 from diagatt.segments import segment_sum
 from diagatt.solvers import Checkpoint, Gradient, Likelihood, Mixture, Model, Refined
@@ -169,7 +169,7 @@ def test_two_heads_find_two_rows():
 
 @pytest.fixture
 def _in_passes(monkeypatch):
-    monkeypatch.setattr(stored_estimators, "READ_WHOLE", 0)
+    monkeypatch.setattr(containers, "READ_WHOLE", 0)
 
 
 @pytest.mark.usefixtures("_in_passes")

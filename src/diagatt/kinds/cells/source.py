@@ -1,6 +1,6 @@
 """AnnData where estimators expect samples: ``fit(adata, sample_key="patient", target="disease")``.
 
-`diagatt.estimators.sources` calls `opened`.
+`diagatt.estimators.containers` calls `opened`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields
 from functools import wraps
+from importlib import import_module
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,16 +15,39 @@ import torch
 
 from diagatt import coerce
 from diagatt.certainty import Certainty
-from diagatt.estimators.sources import from_sources
 from diagatt.families import check_response
 from diagatt.solvers.problem import Problem
 from diagatt.solvers.stored import StoredProblem
 from diagatt.stores import RowStore
 
+#: Modules that read containers, by the package of the container's class or the ending of a file.
+#: Each has a function ``opened(X, given, fits)``, a context manager that yields samples and the
+#: other arguments.
+SOURCES = {"anndata": "diagatt.kinds.cells.source", ".h5ad": "diagatt.kinds.cells.source"}
 # Entries (rows times features) up to which a store is read into memory and fitted there.
 READ_WHOLE = 1_000_000
 # Arguments of which every shard has its own.
 _PER_SAMPLE = ("self", "X", "covariates")
+
+
+def from_sources(method: Callable) -> Callable:
+    """Let a method of samples take a container, with keyword arguments that say how to read it."""
+
+    @wraps(method)
+    def answer(self: Any, X: Any, *args: Any, **given: Any) -> Any:
+        is_file = isinstance(X, str | Path)
+        home = SOURCES.get(Path(X).suffix if is_file else type(X).__module__.split(".")[0])
+        if home is None:
+            return method(self, X, *args, **given)
+        if args:
+            raise TypeError(
+                f"with {'a file' if is_file else type(X).__name__}, name every other argument: "
+                f'{method.__name__}(adata, sample_key="patient", …).'
+            )
+        with import_module(home).opened(X, given, method.__name__ == "fit") as (rows, rest):
+            return method(self, rows, **rest)
+
+    return answer
 
 
 def by_shard(method: Callable) -> Callable:
