@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox
 
-from diagatt.bench.own import DEFAULT
+from diagatt.bench.methods import DEFAULT
 from diagatt.plots.canvas import COLOURS, tidy
 
 

@@ -20,8 +20,7 @@ from diagatt.bench.comparison import (
 )
 from diagatt.bench.confined import Limits
 from diagatt.bench.drawing import critical_difference_diagram, speed_picture
-from diagatt.bench.methods import METHODS
-from diagatt.bench.own import DEFAULT
+from diagatt.bench.methods import DEFAULT, METHODS
 from diagatt.bench.run import Plan
 from diagatt.bench.sets import load_set
 from diagatt.bench.splits import N_FOLDS, n_splits

@@ -1,19 +1,29 @@
-r"""Weights of rows as flat as held-out responses have them: a temperature and doubt.
+r"""Recalibrated weights of rows, as flat as held-out responses allow: a temperature and doubt.
 
-A model whose scores mislead is too sure of some rows, which a temperature repairs, and about other
-samples its scores say nothing, which no temperature repairs. Recalibrated weights of one head are
+A model with misleading scores is too sure of some rows, which a temperature corrects. In other
+samples its scores have no information, which no temperature corrects. Recalibrated weights of one
+head are
 
 .. math:: κ'_{ij} = (1 - δ)\, \mathrm{softmax}(ψ_i / T)_j + δ u_{ij},
 
-where u are equal weights. They are judged by the evidence of held-out responses
-(`diagatt.certainty.recalibration`), in which the predictors of single rows may be corrected,
+where u are equal weights. They are judged by the evidence of held-out responses,
+in which the predictors of single rows may be corrected,
 :math:`z_{ij} + a + b z_{ij} + ⟨c, x_{ij}⟩`. Otherwise a solver that took wrong rows for the active
-ones would look right: its coefficients explain the response by those rows.
+ones would seem to be right, because its coefficients explain the response by those rows.
 
 Responses of 400 samples, of two classes above all, leave a wide range of T and δ open. The largest
 evidence picks sharp weights as often as flat ones there. Therefore weights are the flattest ones
 that held-out responses do not reject: those with the least :math:`\sum_i w_i \sum_j κ'^2_{ij}` in
 the region of T and δ that a likelihood ratio test at 5 % leaves.
+
+The temperature out of fold, T̂ of `row_temperature`, tells whether attention weights can be read as
+posteriors of rows. If κ_j is the probability that row j is active, no other temperature explains
+held-out responses better. T̂ and φ̂ maximize the evidence
+
+.. math:: \sum_i w_i \log \sum_j κ_{ij}(T)\, p(y_i | ⟨v, x_{ij}⟩ + b, φ), \qquad
+          κ(T) = \mathrm{softmax}(ψ / T)
+
+of held-out samples. T̂ > 1 means that weights are too concentrated.
 """
 
 from __future__ import annotations
@@ -92,7 +102,7 @@ def initial_log_dispersion(family: Family, y: Tensor) -> float:
 
 
 def held_out_terms(unseen: OutOfFold) -> list[tuple[Samples, RowTerms]]:
-    """Return some held-out samples of each fold, with what the fit to the others says of rows."""
+    """Return some held-out samples of each fold with their row terms by the fit to the others."""
     heads = unseen.predictors[0].n_heads
     most = MOST_SAMPLES if heads == 1 else MOST_OF_SEVERAL_HEADS
     samples = unseen.samples
@@ -127,7 +137,7 @@ class Recalibration(NamedTuple):
         return self.temperature == 1 and self.doubt == 0
 
     def says_too_sure(self, row_temperature: float) -> bool:
-        """Whether weights as they are are no posteriors: T̂ > 1.5, or flatter ones are better."""
+        """Whether unchanged weights are no posteriors: T̂ > 1.5, or flatter weights are better."""
         is_flatter = self.temperature > 1 or self.doubt > LITTLE_DOUBT
         return row_temperature > WORST_TEMPERATURE or (is_flatter and self.loss > LARGEST_LOSS)
 
@@ -155,7 +165,7 @@ def doubted(
 
 
 def recalibration(unseen: OutOfFold, row_temperature: float) -> Recalibration:
-    """Return what held-out responses make of weights.
+    """Return the recalibration of weights by held-out responses.
 
     Parameters
     ----------

@@ -1,4 +1,10 @@
-"""How sure a model is of the rows that it names."""
+"""How certain the located rows are: their posteriors, and sets that contain the active row.
+
+Rows whose weight reaches a threshold are in the set: of all sets with the same coverage over
+samples, these are the smallest on average. The threshold comes from labelled samples, where the
+coverage is exact in finite samples, or from weights of held-out samples, where the coverage holds
+as far as the weights are posteriors.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +43,7 @@ def warn_of_no_row(stacklevel: int) -> None:
 
 @dataclass(frozen=True)
 class Certainty:
-    """How sure the model is of each head's row: one line per sample, one column per head.
+    """How certain each head's row is: one line per sample, one column per head.
 
     Attributes
     ----------

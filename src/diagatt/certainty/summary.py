@@ -1,4 +1,4 @@
-"""What a statistician asks of a fit: estimates with intervals, tests, likelihood, criteria."""
+"""Tables of a fit: estimates with intervals, tests and criteria, and the contest of solvers."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from diagatt.datasets import (  # noqa: F401  they register their bags
     assumptions,
     cells,
-    comments,
     drawn,
     landmarks,
     mil_package,
@@ -11,6 +10,7 @@ from diagatt.datasets import (  # noqa: F401  they register their bags
     schools,
     series,
     simulated,
+    uci,
 )
 from diagatt.datasets.bags import Bags, bags_names, load_bags
 from diagatt.datasets.canvas import DigitCanvas, digit_canvas

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from diagatt.datasets.bags import Bags, provides
+from diagatt.datasets.drawn import draw_from_pools
 from diagatt.datasets.packaged import imported, packaged_file
-from diagatt.datasets.pools import draw_from_pools
 
 _RARE = {"cells_cd34": "CD34+", "cells_nk": "CD56+ NK"}
 

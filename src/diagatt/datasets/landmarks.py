@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from diagatt.datasets.bags import Bags, provides
-from diagatt.datasets.lazyload import read_lazyload
-from diagatt.datasets.packaged import r_library_file
+from diagatt.datasets.packaged import r_library_file, read_lazyload
 from diagatt.lifetimes import make_times
 from diagatt.ragged import RaggedRows
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from diagatt.datasets.bags import Bags, provides
-from diagatt.datasets.lazyload import read_lazyload
-from diagatt.datasets.packaged import r_library_file
+from diagatt.datasets.packaged import r_library_file, read_lazyload
 from diagatt.ragged import RaggedRows
 
 

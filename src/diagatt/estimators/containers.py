@@ -1,4 +1,8 @@
-"""Estimators on stores: fitting in passes, and answers shard by shard."""
+"""Containers of samples: stores, and objects of other libraries such as AnnData.
+
+Estimators are fitted to a store in passes, and their methods are applied to it shard by shard. The
+module that reads another container is imported when such a container is passed.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +35,7 @@ _PER_SAMPLE = ("self", "X", "covariates")
 
 
 def from_sources(method: Callable) -> Callable:
-    """Let a method of samples take a container, with keyword arguments that say how to read it."""
+    """Let a method of samples take a container, with keyword arguments for how to read it."""
 
     @wraps(method)
     def answer(self: Any, X: Any, *args: Any, **given: Any) -> Any:
@@ -51,9 +55,9 @@ def from_sources(method: Callable) -> Callable:
 
 
 def by_shard(method: Callable) -> Callable:
-    """Let a method of samples answer for a store: one shard after the other, put together.
+    """Let a method of samples take a store: it is called for one shard after the other.
 
-    Covariates are the store's, where the method takes any.
+    The results are joined. A method with covariates is given those of the store.
     """
     takes_covariates = "covariates" in signature(method).parameters
 

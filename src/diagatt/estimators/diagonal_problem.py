@@ -1,4 +1,4 @@
-"""What the samples of a fit may be, in memory or on disk, and the problem that they make."""
+"""The problem of a fit: its samples in memory or on disk, their encoder, and an earlier fit."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class DiagonalProblem(CertainRows):
         return encode_problem(problem, self.encoder_), begun
 
     def _warm_start(self, problem: Problem) -> Fitted | None:
-        """Return the earlier fit that this one goes on from, if that is asked for."""
+        """Return the earlier fit from which this one starts, if `warm_start` asks for that."""
         if not self.warm_start or not hasattr(self, "query_"):
             return None
         shape = (self.n_heads_ * self.n_restarts_, problem.n_outputs, problem.n_features)

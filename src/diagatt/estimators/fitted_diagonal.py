@@ -1,4 +1,4 @@
-"""What a fit of diagonalized attention consists of, as attributes, as a module and in a file."""
+"""A fit of diagonalized attention as attributes, as a module, and in a file."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from diagatt.stores import RowStore
 
 
 class FittedDiagonal(TakesIncompleteRows):
-    """What a fit of diagonalized attention consists of: attributes, encoder, module and file."""
+    """The attributes, the encoder, the module and the file of a fit of diagonalized attention."""
 
     fitted_rules: ClassVar[attributes.Rules] = {
         **dict.fromkeys(("query_", "value_", "intercept_", "covariate_coef_"), attributes.floats()),

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diagatt.kaplan_meier import kaplan_meier, log_rank
 from diagatt.lifetimes import read_times
 from diagatt.plots.canvas import COLOURS, axes_or_new, colour, tidy
+from diagatt.survival_metrics import kaplan_meier, log_rank
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from diagatt.bench.scores import as_probabilities, located_share, score
+from diagatt.bench.cells import as_probabilities, located_share, score
 from diagatt.datasets import load_bags
 from diagatt.metrics import calibration_error, log_density
 from diagatt.metrics.classes import FLOOR

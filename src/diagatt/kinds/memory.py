@@ -1,14 +1,32 @@
-"""Temporary stores for samples that are too large for memory."""
+"""Memory: temporary stores for samples that need too much of it, and freed memory given back."""
 
 from __future__ import annotations
 
+import ctypes
 import shutil
+import sys
 import tempfile
 import weakref
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 IN_MEMORY = 0.25  # share of the memory that rows may take; larger ones are written to a store
+
+
+def give_back() -> None:
+    """Return freed memory to the system, that of pyarrow's pool and that of the C library.
+
+    Allocators keep what is freed, in case it is needed again. After millions of names have been
+    read, that is hundreds of MiB. It takes a few milliseconds; where the C library has no such call
+    (it is glibc's), its memory stays where it is.
+    """
+    pa.default_memory_pool().release_unused()
+    if sys.platform.startswith("linux"):
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(ctypes.c_size_t(0))
 
 
 def temporary_store(samples: Any, memory: float) -> Any:

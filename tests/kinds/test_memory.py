@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from diagatt.memory import give_back
+from diagatt.kinds.memory import give_back
 
 STATUS = Path("/proc/self/status")
 
