@@ -1,4 +1,4 @@
-r"""Intervals and class sets that cover new responses, from fits that have not seen a sample.
+r"""Intervals and class sets that cover new responses, calibrated on held-out samples.
 
 A held-out response has the normalized score
 
@@ -6,11 +6,11 @@ A held-out response has the normalized score
 
 where μ_j is what row j alone would predict and V the variance function of the family: samples
 whose rows disagree get wider intervals. The interval of a new sample has the half-width that
-covers the asked share of the scores of held-out samples that are about as ambiguous: the least,
+covers the given share of the scores of held-out samples that are about as ambiguous: the least,
 the middle or the most ambiguous third, by the entropy of attention. So intervals cover within each
 third, also where the model of the spread is wrong. Class sets hold every class that is at least as
-probable as the asked share of held-out samples of that class and third found it; where a class has
-few samples in a third, its samples in the other thirds count in part.
+probable as it was for the given share of held-out samples of that class and third. Where a class
+has few samples in a third, its samples in the other thirds count in part.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ FAR = 300.0
 
 @dataclass(frozen=True)
 class Conformity:
-    """What held-out samples say about new ones.
+    """Scores of held-out samples, by which intervals and sets of new samples are calibrated.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Conformity:
 
     @classmethod
     def joined(cls, each: Sequence[Conformity], units: Sequence[float], score: float) -> Conformity:
-        """Put those of several outcomes side by side; `units` multiply dispersions."""
+        """Join the scores of several outcomes as columns; `units` multiply dispersions."""
         scores = np.column_stack([one.scores for one in each if one.scores is not None])
         known = [one.classes for one in each if one.classes is not None]
         classes = np.column_stack(known) if known else None
@@ -85,7 +85,7 @@ class Conformity:
 
 
 def conformity_of(unseen: OutOfFold) -> Conformity:
-    """Return the scores of held-out samples, by models that have not seen them.
+    """Return the scores of held-out samples by models fitted without them.
 
     Of several outcomes, each has its own.
     """

@@ -1,8 +1,8 @@
 r"""Recalibrated weights of rows, as flat as held-out responses allow: a temperature and doubt.
 
-A model with misleading scores is too sure of some rows, which a temperature corrects. In other
-samples its scores have no information, which no temperature corrects. Recalibrated weights of one
-head are
+A model with misleading scores gives some rows too much weight, which a temperature corrects. In
+other samples its scores have no information, which no temperature corrects. Recalibrated weights of
+one head are
 
 .. math:: κ'_{ij} = (1 - δ)\, \mathrm{softmax}(ψ_i / T)_j + δ u_{ij},
 
@@ -16,7 +16,7 @@ evidence picks sharp weights as often as flat ones there. Therefore weights are 
 that held-out responses do not reject: those with the least :math:`\sum_i w_i \sum_j κ'^2_{ij}` in
 the region of T and δ that a likelihood ratio test at 5 % leaves.
 
-The temperature out of fold, T̂ of `row_temperature`, tells whether attention weights can be read as
+The temperature out of fold, T̂ of `row_temperature`, shows whether attention weights can be read as
 posteriors of rows. If κ_j is the probability that row j is active, no other temperature explains
 held-out responses better. T̂ and φ̂ maximize the evidence
 
@@ -122,7 +122,7 @@ def _evidence(part: Samples, terms: RowTerms, temperature: float, phi: float) ->
 
 
 class Recalibration(NamedTuple):
-    """How weights of rows are changed, and how much evidence they lose as they are."""
+    """The change of row weights, and the loss of evidence without it."""
 
     temperature: float = 1.0
     doubt: float = 0.0
@@ -133,7 +133,7 @@ class Recalibration(NamedTuple):
 
     @property
     def is_none(self) -> bool:
-        """Whether weights stay as they are."""
+        """Whether weights do not change."""
         return self.temperature == 1 and self.doubt == 0
 
     def says_too_sure(self, row_temperature: float) -> bool:

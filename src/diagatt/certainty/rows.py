@@ -64,7 +64,7 @@ class Certainty:
         `row_sets` include the active row with the given probability in samples that have one.
     temperature : float or None
         T̂ out of fold, before recalibration. It is 1 if attention weights are posteriors; if it is
-        above 1.5, they were too sure of themselves.
+        above 1.5, they were too concentrated.
     """
 
     rows: np.ndarray

@@ -1,4 +1,4 @@
-"""Estimators with scikit-learn's face."""
+"""Estimators with the interface of scikit-learn."""
 
 from diagatt.estimators.blended import BlendedClassifier, BlendedRegressor
 from diagatt.estimators.diagonal import DiagAttClassifier, DiagAttRegressor

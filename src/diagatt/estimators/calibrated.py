@@ -1,4 +1,4 @@
-"""The existence test and calibration, from fits that have not seen the samples they judge."""
+"""The existence test and calibration, by predictions of samples that were held out."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _NO_FOLDS = (
 
 
 class Calibrated(DiagonalReading):
-    """Certainty that was checked on samples which the fits had not seen."""
+    """Certainty that is calibrated on held-out samples."""
 
     fitted_rules: ClassVar[attributes.Rules] = {
         "existence_": parameters.optional(
@@ -103,9 +103,9 @@ class Calibrated(DiagonalReading):
     ) -> Existence:
         r"""Test whether there is any row of interest; under the null hypothesis mean rows suffice.
 
-        The solver is fitted anew without each of five folds, so the model need not be fitted. What
-        mean rows explain is removed from its predictions for held-out samples, and the rest is
-        compared with the residuals of a regression on mean rows (`diagatt.solvers.existence`).
+        The solver is fitted without each of five folds, so the model need not be fitted before.
+        The part of its predictions for held-out samples that mean rows do not explain is compared
+        with the residuals of a regression on mean rows (`diagatt.solvers.existence`).
         Half of the level is for a test by outlying rows, which are found without responses
         (`diagatt.solvers.outlying_rows`). If there are more than 2000 samples, 2000 are drawn at
         random.
@@ -150,11 +150,11 @@ class Calibrated(DiagonalReading):
         offset: Any = None,
         exposure: Any = None,
     ) -> Self:
-        """Learn how far this fit can be trusted, by fits that leave out one of five folds each.
+        """Calibrate intervals, sets and row weights by fits that leave out one of five folds each.
 
         The default solver does this in `fit`; other solvers need five more fits. Afterwards,
-        `predict_interval` or `predict_set`, `certainty` and `summary` rest on samples that the fits
-        had not seen.
+        `predict_interval` or `predict_set`, `certainty` and `summary` are based on held-out
+        samples.
 
         Parameters
         ----------
@@ -209,7 +209,7 @@ class Calibrated(DiagonalReading):
         return solver, problem, model, seed
 
     def _refuse_others(self, fresh: Any, problem: Any) -> None:
-        """Refuse samples of which `fresh` noted other columns or classes than this fit has."""
+        """Refuse samples whose columns or classes (those of `fresh`) differ from the fit's."""
         if not hasattr(self, "n_features_in_"):  # nothing was fitted
             return
         ours: Any = getattr(self, "classes_", None)
@@ -269,7 +269,7 @@ class Calibrated(DiagonalReading):
 
     @property
     def _is_too_sure(self) -> bool:
-        """Whether weights were found to be too concentrated to be posteriors."""
+        """Whether weights are too concentrated to be posteriors."""
         if self.row_temperature_ is None:
             return False
         return self._recalibration.says_too_sure(self.row_temperature_)
@@ -289,7 +289,7 @@ class Calibrated(DiagonalReading):
     def _part(
         self, X: Any, covariates: Any = None, offset: Any = None, exposure: Any = None
     ) -> tuple[Any, Samples]:
-        """Return the module and new samples as it sees them, without responses."""
+        """Return the module and new samples in its form, without responses."""
         X, covariates = parted(X, covariates)
         rows, module, values, offsets = self._packed(X)
         coerce.refuse_other_order(rows, covariates=covariates, offset=offset, exposure=exposure)

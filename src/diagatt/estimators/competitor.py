@@ -1,4 +1,4 @@
-"""What the competitors share: one tuning protocol (supplement S7.2)."""
+"""The base class of competitors, with their tuning protocol (supplement S7.2)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TRAINING_RULES: Mapping[str, Rule] = {
 
 
 class Competitor(RowsEstimator):
-    """An estimator that trains once for given settings and tunes those that are left open.
+    """An estimator that is trained for given settings, and tunes those that are left open.
 
     A parameter named in `grids` is open if it is "auto" (then its grid is tried) or a list (then
     its items are). The value in use is the fitted attribute of the same name with an underscore,

@@ -1,4 +1,4 @@
-"""What fitting the regressor and the classifier have in common."""
+"""The base class of estimators by diagonalized attention: parameters and `fit`."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
     later_parameters: ClassVar[Mapping[str, Any]] = {"encoder": None, "missing": "refuse"}
 
     def __new__(cls, *args: Any, **given: Any) -> Self:
-        """Make an estimator; refuse parameters of a solver or of `fit`, and say where they go."""
+        """Make an estimator; refuse parameters that belong to a solver or to `fit`."""
         for name in given:
             if name in signature(cls.fit).parameters:
                 raise TypeError(
@@ -166,7 +166,7 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
     @classmethod
     @abstractmethod
     def _estimator_type_name(cls) -> str:
-        """Return the name by which presets know what is estimated."""
+        """Return the kind of estimator, "regressor" or "classifier", by which presets differ."""
 
     @from_sources
     def fit(

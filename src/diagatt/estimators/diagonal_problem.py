@@ -85,7 +85,7 @@ class DiagonalProblem(CertainRows):
         return get_solver(self.solver).integrates(problem, model)
 
     def _with_encoder(self, problem: StoredProblem) -> StoredProblem:
-        """Fit the encoder to some samples of a store, and encode all as they are read."""
+        """Fit the encoder to some samples of a store; all are encoded when they are read."""
         chosen = problem.sample(ENCODED_SAMPLES, np.random.default_rng(0))
         self._fit_encoder(chosen.values.cpu().numpy())
         encoder: Any = self.encoder_

@@ -1,4 +1,4 @@
-"""Reading a fit: where the model looks, how sure it is, and what it estimates."""
+"""Reading a fit: predictions, attention, rows of interest, and the summary of estimates."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class DiagonalReading(TransformerMixin, FittedDiagonal):
         ----------
         X : samples
         target : class, optional
-            Return which rows speak for this class: the weights are then those of the rows given
+            Return the rows that indicate this class: the weights are then those of the rows given
             that the sample is of the class,
             :math:`κ_j\, P(y = k | x_j) / \sum_l κ_l\, P(y = k | x_l)`. With several labels, this is
             the column of y or its name, and the weights are those given that the label is 1.
@@ -138,7 +138,7 @@ class DiagonalReading(TransformerMixin, FittedDiagonal):
         Z = torch.as_tensor(self._covariates(covariates, len(rows))).to(values)
 
         def of_class(z: Tensor) -> Tensor:
-            if family.n_outcomes > 1:  # z of this label says how probable it is
+            if family.n_outcomes > 1:  # z of this label alone determines its probability
                 return torch.nn.functional.logsigmoid(z[:, place])
             return -family.loss(z.new_full((len(z),), place), z)
 
@@ -177,7 +177,7 @@ class DiagonalReading(TransformerMixin, FittedDiagonal):
         ----------
         X : samples
         target, covariates
-            Locate the row that speaks most for a class; see `attention`.
+            Locate the row that most indicates a class; see `attention`.
         none : bool
             Return −1 for samples in which having no row of interest is more probable than any
             single row. This needs a solver with ``none=True``.

@@ -120,11 +120,11 @@ class FittedDiagonal(TakesIncompleteRows):
 
     @property
     def _width(self) -> int:
-        """Features of rows as the model sees them."""
+        """Count of features of encoded rows."""
         return getattr(self, "n_encoded_", None) or self.n_features_in_
 
     def _encoded_names(self) -> np.ndarray:
-        """Return the names of the features that the model sees."""
+        """Return the names of the features of encoded rows."""
         if self._width == self.n_features_in_:
             return _check_feature_names_in(self)
         return np.array([f"component {j}" for j in range(self._width)], dtype=object)
@@ -263,7 +263,7 @@ class FittedDiagonal(TakesIncompleteRows):
         return in_present_format(names, cls.former_parameters, tensors, document)
 
     def _restore_encoder(self, stored: Any, arrays: Mapping[str, np.ndarray]) -> None:
-        """Take the encoder out of a file; nonsense is a ValueError."""
+        """Restore the encoder of a file; invalid content is a ValueError."""
         if (stored is None) != (not hasattr(self, "n_encoded_")) or (stored is None and arrays):
             raise ValueError("it has half of an encoder")
         if stored is None:

@@ -1,4 +1,4 @@
-"""Gated attention pooling (Ilse, Tomczak and Welling 2018) with scikit-learn's face."""
+"""Gated attention pooling (Ilse, Tomczak and Welling 2018) with the interface of scikit-learn."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class GatedAttentionRegressor(Regression, _Gated):
     optimizer : {"auto", "adam", "lbfgs"}
         Mini-batch Adam, or full-batch L-BFGS; "auto" takes L-BFGS for small data.
     learning_rate, batch_size : float, int
-        Step size of Adam, and how many samples it sees per step.
+        Step size of Adam, and its count of samples per step.
     max_epochs : int, "auto" or sequence
         Passes of Adam; "auto" tries 5, 10, 20 and 40.
     tolerance : float

@@ -19,7 +19,7 @@ ADVICE = "drop the row or impute it, or set missing='marginalize'"
 
 
 class TakesIncompleteRows(RowsEstimator):
-    """What estimators share whose rows may have missing entries, if that is asked for.
+    """Base of estimators whose rows may have missing entries if the parameter `missing` allows it.
 
     A Gaussian of all rows imputes missing entries by their conditional means. A solver that has a
     model of rows integrates them out instead; the estimator then has two Gaussians, of background

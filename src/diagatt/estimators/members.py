@@ -1,4 +1,4 @@
-"""Members of a fitted blend as plain arrays and words, as the model file keeps them."""
+"""Members of a fitted blend as arrays and names, the form in which a model file stores them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class StoredMember:
 
     @classmethod
     def of(cls, member: Member) -> Self:
-        """Take a member apart."""
+        """Return the arrays and names of a member."""
         attention = member.attention
         tensors = {name: t for name, t in member.rows._buffers.items() if t is not None}
         tensors |= {"feature_shift": member.features.shift, "feature_scale": member.features.scale}
@@ -78,9 +78,9 @@ class StoredMember:
         )
 
     def member(self, n_features: int, family: Family, **how: Any) -> Member:
-        """Put the member together; `how` says what all attentions of the blend have in common."""
-        # Copies lie in memory as torch wants it, whether an array comes from a fit or from a file;
-        # otherwise kernels would add up in another order, and the last digits would differ.
+        """Return the member; `how` are settings that all attentions of the blend share."""
+        # Copies have torch's memory layout, whether an array comes from a fit or from a file.
+        # Otherwise kernels would add up in another order, and the last digits would differ.
         arrays = {k: torch.tensor(np.ascontiguousarray(a)) for k, a in self.arrays.items()}
         rows = ROW_MAPS[self.rows].of(arrays, n_features)
         features = SampleFeatures(self.features, *(arrays[name] for name in _OF_FEATURES))

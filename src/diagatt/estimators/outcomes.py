@@ -1,4 +1,4 @@
-"""Several outcomes at once: one set of rows explains all columns of y.
+"""Several outcomes that share the attention: one set of rows explains all columns of y.
 
 Every outcome has values and an intercept of its own; scores, and with them the attention, are
 shared. `diagatt.families.Outcomes` adds up their losses.

@@ -63,7 +63,7 @@ class Model:
 
     @property
     def has_affine_scores(self) -> bool:
-        """Whether scores are affine and see the row alone."""
+        """Whether scores are affine and depend on the row alone."""
         return self.score_form.has_constant and not self.score_form.has_context
 
     @property
@@ -125,7 +125,7 @@ class Fitted:
         Several fits that predict together; `module` is then the one whose coefficients are
         reported, in the original features.
     out_of_fold : OutOfFold, optional
-        Fits that have not seen the samples, if the solver made any.
+        Fits that left samples out, if the solver made any.
     finds_rows : bool, optional
         Whether attention improves predictions out of fold, if that was tested.
     prevalence : float, optional
@@ -183,7 +183,7 @@ class Fitted:
 
 
 class Solver(BaseEstimator, ABC):
-    """A way to fit diagonalized attention; it owns its parameters and never sees an estimator.
+    """A way to fit diagonalized attention, with parameters of its own.
 
     A subclass that has a `name` registers itself under it, so that the name serves as a shorthand.
     """

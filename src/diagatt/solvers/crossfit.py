@@ -1,4 +1,4 @@
-"""Cross-fitting: every sample is predicted by a fit, from a cold start, that has not seen it."""
+"""Cross-fitting: every sample is predicted by a fit that left it out and had a cold start."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 r"""Is there any row of interest? A test of what attention adds to a regression on mean rows.
 
-Let η be the predictor of samples that a fit has not seen, as a residual of a regression on mean
-rows and covariates within the fold, scaled there, and g the score residual of the GLM on mean rows.
+Let η be the predictor of held-out samples, more precisely its residual in a regression on mean rows
+and covariates within the fold, scaled there, and g the score residual of the GLM on mean rows.
 If the response depends on the rows through their mean alone, then g has mean 0 given the rows, and
 
 .. math:: T = \frac{1}{\sqrt 2} \frac{\sum_i w_i η_i g_i}{\sqrt{\sum_i (w_i η_i g_i)^2}}

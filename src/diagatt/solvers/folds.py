@@ -100,7 +100,7 @@ class OutOfFold:
     existence: Existence
 
     def predictions(self) -> Tensor:
-        """Return predictors z of all samples, each by the model that has not seen it, (n, K)."""
+        """Return predictors z of all samples, (n, K), each by the model fitted without it."""
         found = []
         for place, part, model in self.parts():
             beside = [part.covariates] + ([] if part.offset is None else [part.offset])

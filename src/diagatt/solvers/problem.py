@@ -28,8 +28,8 @@ OF_ROWS = ("values", "log_free", "log_known", "log_prior", "missing")
 class Problem(Protocol):
     """n samples of a regression problem; `Samples` holds them in memory, `StoredProblem` on disk.
 
-    A solver sees all samples through `total`, which adds up terms over parts of them, or in random
-    `batches`; samples in memory are one part. `sample` returns some of them in memory.
+    A solver reads all samples through `total`, which adds up terms over parts of them, or in random
+    `batches`. Samples in memory are one part. `sample` returns some of them in memory.
     """
 
     @property
@@ -215,7 +215,7 @@ class Samples:
 
     @cached_property
     def risk_sets(self) -> RiskSets:
-        """What evaluates an objective of all samples together."""
+        """The risk sets, which evaluate an objective of all samples together."""
         return self.family.couple(self.y, self.weights)
 
     @property

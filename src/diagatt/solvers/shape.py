@@ -44,8 +44,8 @@ def fits_once(problem: Problem, solver: Solver) -> bool:
 
     A shape that is estimated on all samples takes several fits, each with another family.
     """
-    seen = problem.family.estimates_shape and solver.sees_shape(problem)
-    return not seen or problem.n_samples > MOST_SAMPLES
+    matters = problem.family.estimates_shape and solver.sees_shape(problem)
+    return not matters or problem.n_samples > MOST_SAMPLES
 
 
 def fit_with_shape(

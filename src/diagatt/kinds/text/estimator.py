@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,7 +37,7 @@ class _TextEstimator(KindEstimator):
         "text_rows": optional(instance("a TextRows", TextRows)),
         "preset": one_of("text", "keyword"),
     }
-    text_rows_: TextRows
+    text_rows_: TextRows = field(init=False)
     _inner: ClassVar[type]
     _steps = ("text_rows", "estimator")
 

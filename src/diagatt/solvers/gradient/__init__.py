@@ -1,4 +1,4 @@
-"""`Gradient`: empirical risk minimization, the paper's way; `Refined`: one solver after another."""
+"""`Gradient`: empirical risk minimization, as in the paper; `Refined`: two solvers in turn."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class Gradient(Solver):
         return self.training(Model()).chosen_optimizer(problem, module) != "lbfgs"
 
     def refuse(self, problem: Problem, model: Model) -> str | None:
-        """Say why L-BFGS cannot do what is asked, or which rank is impossible."""
+        """Refuse impossible ranks, and settings that L-BFGS does not support."""
         side = model.score_form.side(problem.n_features)
         if self.rank is not None and self.rank > side:
             return f"rank must lie between 1 and {side}, got {self.rank}."
@@ -288,7 +288,7 @@ class Refined(Solver):
         return self._steps()[1].allows_none
 
     def refuse(self, problem: Problem, model: Model) -> str | None:
-        """Say what either solver refuses."""
+        """Return why either solver cannot be used; None if both can."""
         first, then = self._steps()
         if first.allows_none != then.allows_none:
             return "both steps of Refined must have none=True, or neither."
@@ -304,7 +304,7 @@ class Refined(Solver):
         checkpoint: Checkpoint | None = None,
         verbose: bool = False,
     ) -> Fitted:
-        """Fit by the first solver and go on by gradients."""
+        """Fit by the first solver and continue by gradient steps."""
         if is_too_wide(problem):
             given: dict[str, Any] = {"checkpoint": checkpoint, "verbose": verbose}
             return fit_in_subspace(self, problem, model, seed=seed, start=start, **given)

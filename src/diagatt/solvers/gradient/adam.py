@@ -199,7 +199,7 @@ def train(
     """Train an initialized module in place and return the history, one entry per epoch.
 
     Samples of one row leave attention nothing to choose: the module is a GLM, solved exactly.
-    Otherwise L-BFGS takes small data in memory, and Adam the rest, unless `how` says which.
+    Otherwise L-BFGS is used for small data in memory and Adam for other data, unless `how` decides.
     """
     if problem.has_one_row_samples_only:
         fit_values(module, problem, how.ridge)

@@ -106,7 +106,7 @@ class Training:
 
     @property
     def needs_batches(self) -> bool:
-        """Whether only Adam can do what is asked."""
+        """Whether a setting needs Adam."""
         return any((self.row_dropout, self.value_dropout, self.validation_fraction))
 
     def chosen_optimizer(self, problem: Problem, module: AttentionModule) -> str:

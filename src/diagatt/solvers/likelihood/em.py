@@ -235,7 +235,7 @@ class EM:
         # A tiny ridge keeps copied features and covariates solvable.
         tiny = 1e-10 * float(H.diagonal().mean()) + 1e-300
         change = -step * torch.linalg.solve(H + torch.diag(ridge + tiny), slope)
-        if bound is None:  # far from the optimum the curvature says little: move z by about 1
+        if bound is None:  # far from the optimum, curvatures mislead: z moves by about 1
             step_of = change[: R * d].reshape(R, d, K)
             moved = torch.einsum("rdk,rde,rek->", step_of, expected.xx, step_of) * R / self.weight
             change = change / max(1.0, float(moved) ** 0.5)

@@ -88,7 +88,7 @@ class RowModel:
         return 0.5 * (K[0] - K[1:]), KA[1:] - KA[0]
 
     def score_constants(self, context: Tensor) -> Tensor:
-        """Return the terms that the softmax does not see but the likelihood does, (n, R)."""
+        """Return the terms that affect the likelihood but not the softmax, (n, R)."""
         K, logdet = self.precision(), torch.logdet(self.C)
         c = context.to(K.dtype)
         inner = torch.einsum("np,kpq,nq->nk", c, self.A.mT @ K @ self.A, c)  # (n, R + 1)

@@ -59,7 +59,7 @@ class PartExpectation:
     ----------
     problem : Samples
     context : tensor of shape (n, q)
-        c̃, see `row_model`.
+        c̃, see `latent_rows`.
     distinct : bool
         Whether the rows of different heads must differ.
     mass : tensor of shape (n,), optional

@@ -1,9 +1,9 @@
-r"""What `Mixture` minimizes: the negative conditional log-likelihood of the latent-row model.
+r"""The objective of `Mixture`: the negative conditional log-likelihood of the latent-row model.
 
 .. math:: -\sum_i w_i \log \sum_j κ_{ij}\, p(y_i | ⟨v, x_{ij}⟩ + b, φ)
           + \frac{λ}{2φ}‖V‖² + \frac{ρ}{2}‖W‖² + \frac{η}{2}‖u‖²
 
-Rows need no distribution. λ weighs on V as it does beside the loss of a GLM, which is φ times the
+Rows may have any distribution. λ penalizes V as it does in a GLM, whose loss is φ times the
 negative log-likelihood; the score's penalties, of its quadratic part W and its linear part u, have
 the unit of a log-likelihood, so that nothing depends on the unit of y.
 """
@@ -55,7 +55,7 @@ class MixtureModule(AttentionModule):
             self.set_phi(0.5 * null_dispersion)
 
     def _without_constants(self, gradient: Tensor) -> Tensor:
-        """Drop the gradient of terms that the softmax does not see: Adam would enlarge rounding."""
+        """Drop the gradient of terms without effect on the softmax: Adam would enlarge rounding."""
         d = self.attention.n_features
         gradient = gradient.clone()
         gradient[:, d:, d:] = 0

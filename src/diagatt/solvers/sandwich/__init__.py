@@ -1,4 +1,4 @@
-r"""Standard errors that hold whatever rows and responses look like: the sandwich.
+r"""Standard errors that are valid for any distribution of rows and responses: the sandwich.
 
 A fit that minimizes :math:`\sum_i w_i ℓ_i(θ) + P(θ)` over all its parameters θ (scores, values,
 intercept, effects of covariates, dispersion) has approximately the covariance

@@ -167,7 +167,7 @@ class Objective:
 
 
 class _Penalized(nn.Module):
-    """Calls the penalty as `functional_call` wants it."""
+    """A module whose call is the penalty, as `functional_call` needs it."""
 
     def __init__(self, attention: DiagonalAttention, penalty: Penalty) -> None:
         super().__init__()
