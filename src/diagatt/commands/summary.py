@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from diagatt.commands import options
-from diagatt.commands.speech import said
+from diagatt.commands.messages import said
 
 
 class Form(StrEnum):

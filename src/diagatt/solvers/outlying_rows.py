@@ -44,7 +44,8 @@ from diagatt.solvers.existence import (
     score_residual,
 )
 from diagatt.solvers.likelihood import Likelihood
-from diagatt.solvers.likelihood.em import EM, Expectation, LatentRows
+from diagatt.solvers.likelihood.em import EM, Expectation
+from diagatt.solvers.likelihood.latent_rows import LatentRows
 from diagatt.solvers.likelihood.starts import starting_models
 from diagatt.solvers.problem import Samples
 

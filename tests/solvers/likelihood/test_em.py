@@ -9,8 +9,8 @@ from scipy.stats import multivariate_normal, norm
 
 from diagatt import RaggedRows, simulate
 from diagatt.scores import get_score_form
-from diagatt.solvers.likelihood.em import EM, Expectation, LatentRows
-from diagatt.solvers.likelihood.latent_rows import ResponseModel
+from diagatt.solvers.likelihood.em import EM, Expectation
+from diagatt.solvers.likelihood.latent_rows import LatentRows, ResponseModel
 from tests.models import regressor
 from tests.solvers.likelihood.latent_rows import em_settings, random_model
 from tests.solvers.samples import problem_of

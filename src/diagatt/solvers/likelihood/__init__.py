@@ -30,11 +30,11 @@ from diagatt.solvers.likelihood.em import (
     EMSettings,
     EMState,
     Expectation,
-    LatentRows,
     LikelihoodFit,
     value_covariance,
 )
 from diagatt.solvers.likelihood.errors import latent_errors
+from diagatt.solvers.likelihood.latent_rows import LatentRows
 from diagatt.solvers.likelihood.prevalence import (
     MOST_SAMPLES,
     NONE_TOLERANCE,

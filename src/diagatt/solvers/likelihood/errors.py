@@ -17,11 +17,9 @@ from diagatt.attention.coupling import weighted_assignments
 from diagatt.attention.none_row import with_none
 from diagatt.scores import ScoreForm
 from diagatt.segments import places_before_last, segment_logsumexp, segment_sum, spread
-from diagatt.solvers.likelihood.em import LatentRows
-from diagatt.solvers.likelihood.latent_rows import NoneModel, RowModel
+from diagatt.solvers.likelihood.latent_rows import LatentRows, NoneModel, RowModel
 from diagatt.solvers.problem import Samples
-from diagatt.solvers.sandwich import Errors, too_many
-from diagatt.solvers.sandwich.covariance import covariance_of
+from diagatt.solvers.sandwich import Errors, covariance_of, too_many
 from diagatt.solvers.sandwich.derivatives import At, Losses, pieces_of
 from diagatt.solvers.sandwich.parameters import (
     Block,

@@ -16,7 +16,8 @@ from dataclasses import replace
 
 from scipy.special import expit, logit
 
-from diagatt.solvers.likelihood.em import EM, LEAST_SHARE, LatentRows, LikelihoodFit
+from diagatt.solvers.likelihood.em import EM, LEAST_SHARE, LikelihoodFit
+from diagatt.solvers.likelihood.latent_rows import LatentRows
 
 # Share of the tolerance at which EM with "none" stops: where the log-likelihood of 400 samples
 # gains .04 per iteration, π may still move by .05.

@@ -15,8 +15,14 @@ from torch import Tensor
 from diagatt.scores import ScoreForm
 from diagatt.segments import map_blocks, segment_mean, segment_sum
 from diagatt.solvers.glm import fit_glm
-from diagatt.solvers.likelihood.em import EM, EMSettings, Expectation, LatentRows, join_heads
-from diagatt.solvers.likelihood.latent_rows import NoneModel, ResponseModel, RowModel, gaussian_of
+from diagatt.solvers.likelihood.em import EM, EMSettings, Expectation, join_heads
+from diagatt.solvers.likelihood.latent_rows import (
+    LatentRows,
+    NoneModel,
+    ResponseModel,
+    RowModel,
+    gaussian_of,
+)
 from diagatt.solvers.problem import Samples
 
 TRIAL_ITERATIONS = 25

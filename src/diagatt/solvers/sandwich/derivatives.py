@@ -16,11 +16,18 @@ from torch.func import functional_call
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.segments import segment_sum
 from diagatt.solvers.problem import Samples
-from diagatt.solvers.sandwich.covariance import Pieces
 from diagatt.solvers.sandwich.parameters import Block, lengthened, pairs, places_of
 
 #: Penalty of a module and φ, added to the summed loss.
 Penalty = Callable[[DiagonalAttention, Tensor], Tensor]
+
+
+@dataclass
+class Pieces:
+    """Per-sample scores s_i (n, q) and J (q, q) without the penalty."""
+
+    scores: Tensor
+    hessian: Tensor
 
 
 class At(NamedTuple):

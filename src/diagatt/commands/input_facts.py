@@ -1,4 +1,4 @@
-"""What a command has understood of its input, said before any work is done."""
+"""Facts about the input of a command, which are printed before any work is done."""
 
 from __future__ import annotations
 

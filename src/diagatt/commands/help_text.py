@@ -1,4 +1,4 @@
-"""Help that reads well in a terminal of 80 columns."""
+"""Help texts that read well in a terminal of 80 columns."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from diagatt.certainty.summary import Summary, coefficient
 from diagatt.commands.cli import app
-from diagatt.commands.speech import fitted, said
+from diagatt.commands.messages import fitted, said
 
 
 @pytest.mark.parametrize(

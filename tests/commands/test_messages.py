@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from diagatt import DiagAttRegressor, simulate
 from diagatt.commands.cli import app
-from diagatt.commands.speech import said
+from diagatt.commands.messages import said
 from diagatt.kinds.text.words import english_share
 from diagatt.stores import RowStore
 
