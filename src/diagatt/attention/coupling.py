@@ -131,7 +131,7 @@ def joint_log_weights(best: Tensor, rows: Tensor, distinct: bool = True) -> Tens
 
 
 def along(x: Tensor, axis: int, n_axes: int) -> Tensor:
-    """Put (n, K) on one of several assignment axes: (n, 1, …, K, …, 1)."""
+    """Return (n, K) along one of several assignment axes, (n, 1, …, K, …, 1)."""
     return x.reshape(len(x), *(-1 if a == axis else 1 for a in range(n_axes)))
 
 

@@ -258,7 +258,7 @@ class DiagonalAttention(AttentionModule):
         return scores, products
 
     def features(self, values: Tensor, offsets: Tensor, log_prior: Tensor | None = None) -> Tensor:
-        """Return the pooled rows Xᵀκ_r of all heads side by side, (n, R·d): what V multiplies.
+        """Return the pooled rows Xᵀκ_r of all heads side by side, (n, R·d), which V multiplies.
 
         The weights of none-rows, which a multiplies, follow, (n, R).
         """
@@ -351,7 +351,7 @@ class DiagonalAttention(AttentionModule):
     def shared(
         self, offsets: Tensor, covariates: Tensor | None, offset: Tensor | None = None
     ) -> Tensor:
-        """Return what all rows of a sample share of the predictor, (n, K)."""
+        """Return the part of the predictor that all rows of a sample have in common, (n, K)."""
         if covariates is None:
             shared = self.intercept.expand(len(offsets) - 1, -1)
         else:
@@ -483,7 +483,7 @@ class DiagonalAttention(AttentionModule):
 
     @torch.no_grad()
     def project_(self) -> None:
-        """Return to the bounded parameter space Θ after a step (see equation obj)."""
+        """Project parameters onto the bounded space Θ after a step (see equation obj)."""
         if self.value_bound is not None:
             self.value.mul_(min(1.0, self.value_bound / max(float(self.value.norm()), 1e-300)))
         if self.score_bound is not None or self.query_key.cuts_rank:

@@ -80,7 +80,7 @@ def none_effects(offsets: Tensor, none_value: Tensor) -> Tensor:
 
 
 def none_probability(kappa: Tensor, offsets: Tensor) -> Tensor:
-    """Return what attention weights (N, R) leave to "none", (n, R)."""
+    """Return the probability of "none", (n, R), which attention weights (N, R) leave."""
     return (1 - segment_sum(kappa, offsets)).clamp(min=0.0)
 
 

@@ -158,7 +158,7 @@ def row_spread(predictor: DiagonalAttention | Blend, part: Samples) -> tuple[Ten
 
 
 def row_entropy(predictor: DiagonalAttention | Blend, part: Samples) -> Tensor:
-    """Return how uncertain it is which row is active, the entropy of attention in nats, (n,)."""
+    """Return the entropy of attention in nats, (n,): the uncertainty about the active row."""
     log_p, _, places = _assignments(predictor, part)
     return _entropy(log_p, places)
 
@@ -211,7 +211,7 @@ def score_quantiles(conformity: Conformity, level: float, ambiguity: np.ndarray)
 
 
 def _thirds(held_out: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return which third of held-out samples, 0 to 2, these and new ones belong to."""
+    """Return the third of held-out samples, 0 to 2, to which these and new samples belong."""
     edges = np.quantile(held_out, [1 / 3, 2 / 3])
     return np.searchsorted(edges, held_out), np.searchsorted(edges, new)
 

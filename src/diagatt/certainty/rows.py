@@ -28,7 +28,7 @@ class NoRowOfInterestWarning(UserWarning):
 
 
 class NotAPosteriorWarning(UserWarning):
-    """Attention weights were found not to be probabilities of rows."""
+    """Attention weights are not probabilities of rows."""
 
 
 def warn_of_no_row(stacklevel: int) -> None:

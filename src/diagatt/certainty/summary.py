@@ -201,7 +201,7 @@ class ContestReport(Sequence[dict[str, Any]]):
         return [line for line in self._lines if line["log_score"] is not None]
 
     def _rest(self, shown: int) -> str:
-        """Say how many contestants a table of so many lines leaves out, and why."""
+        """Return a sentence about the contestants that a table of so many lines leaves out."""
         judged = len(self._judged())
         worse, dropped = judged - shown, len(self) - judged
         left_out = [f"{worse} more had lower scores"] if worse else []

@@ -24,7 +24,7 @@ from diagatt.segments import map_blocks, segment_sum
 
 
 class CertainRows(Calibrated):
-    """Certainty of single rows, recalibrated where predictions out of fold ask for it."""
+    """Certainty of single rows, recalibrated by predictions out of fold."""
 
     @torch.no_grad()
     def _calibrated_weights(self, X: Any) -> tuple[RaggedRows, Tensor, Tensor]:

@@ -105,7 +105,7 @@ def check_given(store: RowStore, **given: Any) -> None:
 
 
 def stored_classes(store: RowStore) -> np.ndarray:
-    """Return the classes of samples that count, sorted; shard by shard, without reading rows."""
+    """Return the sorted classes of samples of positive weight, without reading rows."""
     found: set = set()
     for k in range(len(store.shards)):
         shard = store.select([k])  # columns alone are read, and verified

@@ -45,7 +45,7 @@ from diagatt.solvers.shape import fit_with_shape, fits_once, with_started_family
 
 
 def _warn_of_no_state(path: Path, before: Any) -> None:
-    """Warn if the file of a checkpoint is as it was before the fit: nothing could be resumed."""
+    """Warn if a fit did not write to its checkpoint, so that it could not be resumed."""
     if version(path) == before:
         warnings.warn(
             f"checkpoint {path} was not used: fits by L-BFGS, fits without attention and shapes "
@@ -64,7 +64,7 @@ class _ParametersAsSignature:
 
 @dataclass(eq=False, repr=False)
 class _DiagAtt(TakesCovariates, DiagonalProblem):
-    """Everything that regression and classification share."""
+    """The base class of estimators by diagonalized attention."""
 
     n_heads: int | str | Sequence[int] = 1
     _: KW_ONLY
@@ -138,7 +138,7 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
         return super().__new__(cls)
 
     def set_params(self, **given: Any) -> Self:
-        """Set parameters; a solver that is given by name has those of the object it stands for."""
+        """Set parameters, also those of a solver that is given by name."""
         if any(name.startswith("solver__") for name in given):
             given = {**given, "solver": get_solver(given.get("solver", self.solver))}
         return super().set_params(**given)

@@ -32,7 +32,7 @@ ENCODED_SAMPLES = 2000
 
 
 class DiagonalProblem(CertainRows):
-    """Reads samples, refuses what the parameters do not allow, and encodes rows of a store."""
+    """Makes the problem of a fit: reads and checks samples, encodes rows, and finds a start."""
 
     def _check_rows(self, rows: RaggedRows | RowStore) -> None:
         """Refuse samples with fewer rows than heads that need distinct rows."""

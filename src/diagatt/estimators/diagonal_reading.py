@@ -268,7 +268,7 @@ class DiagonalReading(TransformerMixin, FittedDiagonal):
         return Summary(type(self).__name__, facts, lines, self.criteria_, level)
 
     def _output_names(self) -> Sequence[Any]:
-        """Return what the predictors are called where there are several: the classes."""
+        """Return the names of the predictors if there are several: the classes."""
         return self.classes_.tolist()
 
     def _out_of_fold_facts(self) -> dict[str, Any]:

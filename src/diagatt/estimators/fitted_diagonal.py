@@ -109,7 +109,7 @@ class FittedDiagonal(TakesIncompleteRows):
         return rows if self.encoder_ is None else rows.with_values(self.encoder_(rows.values))
 
     def _fit_encoder(self, values: Any) -> None:
-        """Fit the encoder to rows; sparse ones have one in any case."""
+        """Fit the encoder to rows; sparse rows always have one."""
         if getattr(self, "warm_start", False) and self.encoder_ is not None:
             return  # the earlier fit is about rows that this encoder made
         for name in ("n_encoded_", "encoder_"):
@@ -171,7 +171,7 @@ class FittedDiagonal(TakesIncompleteRows):
         return self._reported_module()
 
     def _reported_module(self) -> DiagonalAttention:
-        """Return the fit that `query_key_`, `value_` and `intercept_` are about, as a module."""
+        """Return the fit that `query_key_`, `value_` and `intercept_` describe, as a module."""
         heads, d = len(self.value_), self.value_.shape[-1]
         K = np.size(self.intercept_)
         query, *effects = (

@@ -77,14 +77,14 @@ class TakesIncompleteRows(RowsEstimator):
         self.missing_ = {"entries": int(missing.sum()), "rows": int(missing.any(axis=1).sum())}
 
     def _keep_row_model(self, fitted: Fitted) -> None:
-        """Take the Gaussians of background and active rows from a fit that has them."""
+        """Keep the Gaussians of background and active rows of a fit that has them."""
         if fitted.row_gaussians is None:
             return
         means, covariances = (t.cpu().double().numpy() for t in fitted.row_gaussians)
         self.row_means_, self.row_covariances_ = means, covariances
 
     def _missing_facts(self) -> dict[str, str]:
-        """Say how much was missing, and what was done about it."""
+        """Return facts for the summary: how much was missing, and how it was treated."""
         if not self.missing_ or not self.missing_["entries"]:
             return {}
         integrated = len(self.row_means_) == 2  # type: ignore[arg-type]
@@ -99,7 +99,7 @@ class TakesIncompleteRows(RowsEstimator):
 
 
 def _refuse_unobserved(rows: RaggedRows) -> None:
-    """Refuse samples of which nothing is known: their prediction would be that of any other."""
+    """Refuse samples without any observed entry, whose predictions would all be the same."""
     empty = np.isnan(rows.values).all(axis=1)  # (N,)
     if empty.any():
         unknown = np.flatnonzero(np.logical_and.reduceat(empty, rows.offsets[:-1]))

@@ -187,7 +187,7 @@ class StoredMember:
 
 
 def blend_of(members: Sequence[StoredMember], n_features: int, family: Family, **how: Any) -> Blend:
-    """Put a blend together; members whose maps are equal share one."""
+    """Return the blend of these members; members with equal maps share one."""
     made: list[Member] = []
     for k, stored in enumerate(members):
         member = stored.member(n_features, family, **how)

@@ -78,7 +78,7 @@ class TakesCovariates:
 
 
 class RoutedInputs:
-    """Requests of an estimator whose first argument is called ``inputs``, which is no metadata."""
+    """Metadata requests of an estimator whose first argument, ``inputs``, is no metadata."""
 
     __metadata_request__fit: ClassVar[_Requests] = {"inputs": UNUSED}
     __metadata_request__predict: ClassVar[_Requests] = {"inputs": UNUSED}

@@ -39,7 +39,7 @@ SOLVERS: dict[str, type[Solver]] = {}
 
 @dataclass(frozen=True)
 class Model:
-    """What is fitted; how it is fitted is up to the solver.
+    """The model to fit; the solver decides how it is fitted.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Model:
 
     @property
     def least_rows(self) -> int:
-        """Rows that every sample needs."""
+        """Least count of rows of a sample."""
         return least_rows(self.coupling, self.n_heads)
 
     def module(self, problem: Problem, **how: Any) -> DiagonalAttention:
@@ -213,7 +213,7 @@ class Solver(BaseEstimator, ABC):
 
     @property
     def allows_none(self) -> bool:
-        """Whether samples may have no row of interest, which is the parameter `none` of most."""
+        """Whether samples may have no row of interest: the parameter `none` of most solvers."""
         return bool(getattr(self, "none", False))
 
     def sees_shape(self, problem: Problem) -> bool:
@@ -221,7 +221,7 @@ class Solver(BaseEstimator, ABC):
         return True
 
     def joint(self, problem: Problem, model: Model, seed: int) -> Any:
-        """Return what is trained with an encoder (`gradient.adam.Joint`)."""
+        """Return the module that is trained with an encoder (`gradient.adam.Joint`)."""
         raise ValueError(
             f"an MLP or a torch module as encoder is trained with the model, which the {self.name} "
             "solver cannot do: set solver='gradient' or solver='mixture'."
@@ -301,7 +301,7 @@ def with_errors(fitted: Fitted, problem: Problem, model: Model) -> Fitted:
 
 
 def loaded(problem: Problem) -> Samples | None:
-    """Return all samples in memory, of a store only if they and their products are few."""
+    """Return all samples in memory; None for a store with too many samples or products."""
     if problem.in_memory is not None:
         return problem.in_memory
     entries = problem.n_rows * problem.n_features * (problem.n_features + 3)
@@ -311,7 +311,7 @@ def loaded(problem: Problem) -> Samples | None:
 
 
 def trial_part(problem: Problem, generator: np.random.Generator) -> Samples:
-    """Return the samples on which starts compete; all data refine the winner."""
+    """Return the samples on which starts are compared; the best start is refined on all data."""
     most = max(TRIAL_SAMPLES, TRIAL_FACTOR * problem.n_features)
     return problem.sample(most, generator)
 
@@ -359,7 +359,7 @@ def get_solver(solver: str | Solver) -> Solver:
 
 
 def with_solver(solver: str, flat: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an estimator's parameters: those that belong to the named solver are given to it.
+    """Return an estimator's parameters with those of the named solver moved into a solver object.
 
     Examples
     --------

@@ -19,7 +19,7 @@ from diagatt.solvers.problem import Problem
 
 @dataclass(frozen=True)
 class Checkpoint(os.PathLike):
-    """A file that holds everything that an interrupted run needs to continue.
+    """A file with the state from which an interrupted run continues.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Checkpoint(os.PathLike):
 
     @classmethod
     def of(cls, given: Any) -> Checkpoint | None:
-        """Return the checkpoint that a path stands for; None stays None."""
+        """Return the checkpoint of a path; None stays None."""
         return given if given is None or isinstance(given, cls) else cls(given)
 
     def of_restart(self, index: int) -> Checkpoint:
@@ -84,7 +84,7 @@ class RunState:
         return last or passes % self.every == 0
 
     def write(self, tensors: dict[str, Tensor], document: dict[str, Any]) -> None:
-        """Write the state, whole or not at all."""
+        """Write the state atomically."""
         if self.group.rank == 0:
             arrays = {k: v.detach().cpu().numpy() for k, v in tensors.items()}
             header = {"kind": "checkpoint", "of": self.fingerprint, "notes": self.notes}

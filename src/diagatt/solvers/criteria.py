@@ -56,7 +56,7 @@ def log_densities(module: DiagonalAttention, part: Samples, phi: float = 1.0) ->
 
 
 def response_log_likelihood(fitted: Fitted, problem: Problem) -> float:
-    """Return Σ w log p(y | X); φ̂ is the fit's if it is a mixture, else that of its residuals."""
+    """Return Σ w log p(y | X), with the φ̂ of a mixture, or that of residuals for other fits."""
     module, family = fitted.module, problem.family
     phi = 1.0
     if module.readout == "mixture" and fitted.dispersion is not None:

@@ -82,7 +82,7 @@ def fit_heads(
 def _compared_out_of_fold(
     models: list[Model], problem: Problem, fit: Fit
 ) -> tuple[Fitted, int, list[dict[str, Any]]]:
-    """Return the first fit whose predictions out of fold the next count of heads does not improve.
+    """Return the fit from which on more heads do not improve predictions out of fold.
 
     Fits of all counts have the same folds, so that their losses are compared sample by sample.
     """
@@ -109,7 +109,7 @@ def _is_clear(gain: torch.Tensor) -> bool:
 
 
 def _tested(models: list[Model], problem: Problem, solver: Solver | None, seed: int) -> Model:
-    """Return the first model whose next count of heads adds nothing, tested at 5 %."""
+    """Return the first model to which a further head adds nothing, by tests at 5 %."""
     if solver is None:
         raise ValueError("selection='test' needs a solver that can be held out.")
     for less, more in pairwise(models):

@@ -24,7 +24,7 @@ MEMORY = 10
 
 @dataclass(frozen=True)
 class Minimum:
-    """Where L-BFGS ended."""
+    """The point where L-BFGS ended, and whether it converged."""
 
     x: Tensor
     value: float

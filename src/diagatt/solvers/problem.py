@@ -66,7 +66,7 @@ class Problem(Protocol):
     def smallest_row_weight(self) -> float: ...
 
     def total(self, terms: Callable[[Samples], Sequence[Tensor]], ahead: int = 1) -> list[Tensor]:
-        """Return sums over all samples, in float64; `terms` gives those of the part it is shown."""
+        """Return sums over all samples, in float64; `terms` returns the summands of a part."""
 
     def batches(
         self, size: int | None, row_dropout: float, generator: torch.Generator, least: int = 1
@@ -183,7 +183,7 @@ class Samples:
 
     @property
     def in_memory(self) -> Samples:
-        """These samples themselves."""
+        """The samples themselves."""
         return self
 
     @property
@@ -244,7 +244,7 @@ class Samples:
         return self._at(samples, rows, self.offsets[samples.start : samples.stop + 1] - rows.start)
 
     def _at(self, samples: Tensor | slice, rows: Tensor | slice, offsets: Tensor) -> Samples:
-        """Return what belongs to these samples and rows."""
+        """Return some samples with their rows."""
         named = {"offsets": offsets, **self._of(OF_SAMPLES, samples), **self._of(OF_ROWS, rows)}
         return replace(self, **named)
 
@@ -309,7 +309,7 @@ class Samples:
 
     @classmethod
     def joined(cls, parts: Sequence[Samples]) -> Samples:
-        """Put the samples of several parts one after the other."""
+        """Join the samples of several parts."""
         if len(parts) == 1:
             return parts[0]
         lengths = torch.cat([part.offsets.diff() for part in parts])
@@ -342,13 +342,13 @@ class Samples:
 
 
 def row_weights(samples: Samples) -> Tensor:
-    """Return what each row counts when rows are summed up: the weights of sample and row, (N,)."""
+    """Return the product of the weights of sample and row, (N,), for sums over rows."""
     weights = spread(samples.weights, samples.offsets)
     return weights if samples.log_prior is None else weights * samples.log_prior.exp()
 
 
 def _joined(tensors: Sequence[Tensor | None]) -> Tensor | None:
-    """Put tensors one after the other, which all parts have or none."""
+    """Join tensors, which either all parts have or none."""
     found = [tensor for tensor in tensors if tensor is not None]
     return torch.cat(found) if found else None
 

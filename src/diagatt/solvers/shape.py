@@ -109,7 +109,7 @@ def _with_family(fitted: Fitted, problem: Problem) -> Fitted:
 def _chosen_rows(
     module: DiagonalAttention, part: Samples, phi: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return responses, predictors and weights of rows as far as each is the active one."""
+    """Return responses, predictors and weights of rows, by the probability that each is active."""
     found = []
     for slices in module.blocks(part.offsets):
         b = part.block(*slices)

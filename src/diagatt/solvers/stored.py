@@ -238,7 +238,7 @@ class StoredProblem:
         return np.concatenate(inside)[indices]
 
     def own(self, shards: Sequence[int]) -> list[int]:
-        """Return those of some shards that this process reads."""
+        """Return the shards, out of some, that this process reads."""
         return list(shards[self.group.rank :: self.group.size])
 
     def samples_of(self, part: StoredPart) -> Samples:
@@ -300,7 +300,7 @@ class StoredProblem:
 def _batches(
     parts: dict[int, Samples], steps: int, row_dropout: float, seed: int, least: int
 ) -> Iterator[list[Samples]]:
-    """Yield what the shards of a window that this process holds give to each batch.
+    """Yield the samples of each batch, from the shards of a window that this process holds.
 
     `parts` is emptied by the last batch, which then has the rows for itself.
     """

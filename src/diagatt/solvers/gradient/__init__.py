@@ -229,7 +229,7 @@ class Gradient(Solver):
         return Joint(module, module, self.training(model))
 
     def errors(self, fitted: Fitted, samples: Samples, model: Model) -> Errors:
-        """Return the sandwich of the penalized risk; none if training stopped short of it."""
+        """Return the sandwich of the penalized risk; none if training stopped before a minimum."""
         how = self.training(model)
         whole = Objective(lambda module, _: how.penalty(module, samples) * samples.total_weight)
         return sandwich_errors(fitted.module, samples, None, whole)
@@ -239,12 +239,12 @@ class Gradient(Solver):
         return model.module(problem, **{name: getattr(self, name) for name in names})
 
     def training(self, model: Model) -> Training:
-        """Return how a module is trained."""
+        """Return the settings of training."""
         beside = {"ridge": model.ridge, "least_rows": model.least_rows}
         return Training.asked(self.get_params(deep=False), MAX_EPOCHS, MAX_STEPS, **beside)
 
     def _described(self, model: Model) -> dict[str, Any]:
-        """Return what a checkpoint depends on besides training and shapes."""
+        """Return the settings that identify a checkpoint, besides those of training and shapes."""
         names = ("temperature", "value_bound", "score_bound")
         own = {name: getattr(self, name) for name in names}
         return {"score_form": model.score_form.name, "coupling": model.coupling, **own}
@@ -252,7 +252,7 @@ class Gradient(Solver):
 
 @dataclass(eq=False, repr=False)
 class Refined(Solver):
-    """One solver, and then gradient steps on the family's own loss from where it ended.
+    """One solver, followed by gradient steps on the family's own loss.
 
     Parameters
     ----------
@@ -315,5 +315,5 @@ class Refined(Solver):
         return replace(then, solver=self, history=history, report=fitted.report, state=fitted.state)
 
     def errors(self, fitted: Fitted, samples: Samples, model: Model) -> Errors:
-        """Return those of the gradient steps; none if they stopped short of a minimum."""
+        """Return the errors of the gradient steps; none if these stopped before a minimum."""
         return self._steps()[1].errors(fitted, samples, model)

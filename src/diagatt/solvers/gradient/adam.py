@@ -27,7 +27,7 @@ from diagatt.solvers.problem import Problem, Samples
 
 
 class AdamRun:
-    """One training run: everything that must survive an interruption is an attribute.
+    """One training run, whose attributes hold everything that must survive an interruption.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class AdamRun:
         return self.history
 
     def run_epoch(self, epoch: int) -> dict[str, float]:
-        """Visit every sample once; with `value_dropout` once more, for the values alone."""
+        """Train on every sample once, and with `value_dropout` once more for the values alone."""
         problem, how = self.problem, self.how
         self.trained.train()
         total = torch.zeros((), dtype=torch.float64, device=problem.device)
@@ -128,7 +128,7 @@ class AdamRun:
         return entry(epoch, loss, validation_loss)
 
     def step(self, batch: Samples, count: int, values_only: bool = False) -> Tensor:
-        """Take one step on `count` samples of all processes; return the summed loss of ours."""
+        """Take one step on `count` samples of all processes; return the summed loss of this one."""
         self.optimizer.zero_grad()
         # Over the expected weight of a batch, not its own: every sample counts by its weight alone.
         loss = self.backward(batch, count * self.mean_weight)
@@ -175,7 +175,7 @@ class AdamRun:
         return tensors, {"history": self.history}
 
     def restore(self, tensors: dict[str, Tensor], document: dict) -> None:
-        """Go on from a `state`."""
+        """Restore a `state`."""
         self.module.load_state_dict(with_prefix("module.", tensors))
         self.best = with_prefix("best.", tensors)
         state: dict[int, dict[str, Tensor]] = {}

@@ -49,7 +49,7 @@ def _none_of(modules: list[DiagonalAttention]) -> tuple[torch.Tensor, torch.Tens
 def _matching_order(
     first: DiagonalAttention, module: DiagonalAttention, problem: Problem
 ) -> list[int]:
-    """Return the order of the module's heads in which they attend most like the first module's."""
+    """Return the order in which the module's heads attend most like those of the first one."""
     R = module.n_heads
     if R == 1 or module is first:
         return list(range(R))

@@ -35,7 +35,7 @@ History = list[dict[str, float]]
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """How to train, and what is minimized; the names are those of the parameters of `Gradient`.
+    """Settings and objective of training; the names are those of the parameters of `Gradient`.
 
     Solvers and estimators set the defaults; optional settings here mean that nothing is done.
     `least_rows` is the count of rows that each sample keeps when rows are dropped.
@@ -67,7 +67,7 @@ class Training:
     def asked(
         cls, parameters: Mapping[str, Any], max_epochs: int, max_steps: int, **beside: Any
     ) -> Self:
-        """Return the training that the parameters of a solver ask for.
+        """Return the training that the parameters of a solver define.
 
         Their own `max_epochs` counts epochs of Adam and steps of L-BFGS alike; where it is None,
         each optimizer has its own count.
@@ -96,7 +96,7 @@ class Training:
 
     @torch.no_grad()
     def change_unit(self, module: AttentionModule, unit: float) -> None:
-        """Turn a module for responses y into one for y/unit."""
+        """Convert a module for responses y to one for y/unit, in place."""
         for effect in module.effects():
             effect.div_(unit)
 
@@ -110,7 +110,7 @@ class Training:
         return any((self.row_dropout, self.value_dropout, self.validation_fraction))
 
     def chosen_optimizer(self, problem: Problem, module: AttentionModule) -> str:
-        """Return L-BFGS for "auto" where all data fit one step and nothing needs batches."""
+        """Return the optimizer; "auto" is L-BFGS for small data in memory without need of batches."""
         if self.optimizer != "auto":
             return self.optimizer
         here = problem.in_memory
@@ -303,7 +303,7 @@ def train_lbfgs(module: AttentionModule, samples: Samples, how: Training) -> His
 
 
 def run_lbfgs(module: AttentionModule, samples: Samples, how: Training) -> tuple[History, Minimum]:
-    """Run L-BFGS in float64, then Newton steps on the convex part, which it leaves a little short.
+    """Run L-BFGS in float64, then Newton steps on the convex part, where L-BFGS is less exact.
 
     Responses are brought to unit size: the path of L-BFGS depends on the size of V relative to W.
     """
@@ -355,7 +355,7 @@ def entry(epoch: int, loss: float, validation_loss: float | None = None) -> dict
 
 
 def check_finite(loss: float, epoch: int) -> None:
-    """Stop a diverging fit, saying when and what to try."""
+    """Raise an error if the fit diverges."""
     if not np.isfinite(loss):
         raise DivergedError(
             f"the loss became {loss} at epoch {epoch}: lower learning_rate, raise temperature, "

@@ -139,7 +139,7 @@ class Likelihood(Solver):
         return refuse_none(self.none, problem, model)
 
     def settings(self, model: Model) -> EMSettings:
-        """Return how EM iterates."""
+        """Return the settings of EM."""
         tolerance = self.tolerance * (NONE_TOLERANCE if self.none else 1.0)
         given = (self.covariance, self.rank, self.shrinkage, model.ridge, tolerance)
         return EMSettings(*given, none=self.none)
@@ -217,7 +217,7 @@ class Likelihood(Solver):
         )
 
     def _readout(self, problem: Problem) -> str:
-        """Return how new samples are predicted."""
+        """Return the readout, "pooled" or "mixture"."""
         if self.readout != "auto":
             return self.readout
         return "mixture" if problem.family.needs_mixture else "pooled"

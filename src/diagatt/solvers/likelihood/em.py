@@ -99,7 +99,7 @@ class Expectation:
 
 @dataclass(frozen=True)
 class EMSettings:
-    """How to iterate; see the parameters of `Likelihood`."""
+    """Settings of EM; see the parameters of `Likelihood`."""
 
     covariance: str
     rank: int
@@ -113,7 +113,7 @@ class EMSettings:
 
 @dataclass
 class LikelihoodFit:
-    """Where EM ended."""
+    """The result of EM."""
 
     model: LatentRows
     log_likelihood: float
@@ -122,7 +122,7 @@ class LikelihoodFit:
 
 @dataclass
 class EMState:
-    """Where EM is, before an E-step."""
+    """The state of EM before an E-step."""
 
     model: LatentRows
     schedule: list[float]  # λ of the next iterations
@@ -290,7 +290,7 @@ class EM:
         return LikelihoodFit(now.best_model, now.best, now.history)
 
     def _iterate(self, now: EMState) -> None:
-        """Make an E-step at the present model, then the M-step that its likelihood allows."""
+        """Make an E-step at the current model, then the M-step that its likelihood allows."""
         enough = self.settings.tolerance * self.weight
         strength = now.schedule.pop(0) if now.schedule else 1.0
         model, expected = now.model, self.expect(now.model, strength)

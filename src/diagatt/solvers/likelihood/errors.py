@@ -162,7 +162,7 @@ def _response_blocks(samples: Samples, R: int, K: int) -> list[Block]:
 
 
 def _order(R: int, d: int, K: int, q: int) -> Tensor:
-    """Return where (V, b, γ) of the outputs, one after the other, stand among response blocks."""
+    """Return the places of (V, b, γ), output by output, among response blocks."""
     found = []
     for k in range(K):
         found += [torch.arange(d) + (r * K + k) * d for r in range(R)]

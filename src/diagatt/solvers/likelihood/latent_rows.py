@@ -41,7 +41,7 @@ class RowMoments:
 
     @classmethod
     def of_tensors(cls, tensors: list[Tensor]) -> RowMoments:
-        """Return the moments that `tensors` took apart."""
+        """Return the moments whose `tensors` these are."""
         xx, xc, cc, count = tensors
         return cls(xx, xc, cc, float(count))
 
@@ -186,7 +186,7 @@ class LatentRows:
 
     @classmethod
     def of(cls, tensors: dict[str, Tensor]) -> LatentRows:
-        """Return what `tensors` took apart."""
+        """Return the parameters whose `tensors` these are."""
         t = tensors
         none = NoneModel(float(t["prevalence"]), t["none_value"]) if "prevalence" in t else None
         response = ResponseModel(t["value"], t["shared"], float(t["phi"]), none)
@@ -211,7 +211,7 @@ class Expected:
     responsibilities: list[Tensor] = field(default_factory=list)  # blocks of (rows, R), if kept
 
     def sums(self) -> list[Tensor]:
-        """Return what adds up over parts of the data."""
+        """Return the sums as tensors, which are added over parts of the data."""
         numbers = [self.log_likelihood, self.loss, self.dispersion, self.without]
         tensors = [self.xx, self.xc, self.gradient, self.moments, self.score_square]
         rows = [t for own in (self.taken, self.total) if own is not None for t in own.tensors()]
@@ -219,7 +219,7 @@ class Expected:
 
     @classmethod
     def of_sums(cls, sums: list[Tensor]) -> Expected:
-        """Return what `sums` took apart."""
+        """Return the object whose `sums` these are."""
         numbers, xx, xc, gradient, moments, score_square, *rows = sums
         of_rows = [RowMoments.of_tensors(rows[k : k + 4]) for k in range(0, len(rows), 4)]
         taken, total = [*of_rows, None, None][:2]

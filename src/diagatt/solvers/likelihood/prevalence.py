@@ -102,7 +102,7 @@ def share_interval(
 def _end(
     at: Callable[[float], tuple[float, float]], inside: float, sign: float, last: float
 ) -> float:
-    """Return the share at one end; `last` if the likelihood is flat up to there."""
+    """Return the share at one end, or `last` if the likelihood is flat up to `FARTHEST`."""
     step = FIRST_STEP
     while sign * inside < FARTHEST:
         outside = sign * min(sign * inside + step, FARTHEST)

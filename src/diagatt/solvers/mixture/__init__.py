@@ -231,7 +231,7 @@ class Mixture(Solver):
         return Fitted(module.attention, self, [history], **beside)
 
     def training(self, model: Model) -> MixtureTraining:
-        """Return how a module is trained."""
+        """Return the settings of training."""
         beside = {"ridge": model.ridge, "least_rows": model.least_rows}
         return MixtureTraining.asked(self.get_params(deep=False), MAX_EPOCHS, MAX_STEPS, **beside)
 

@@ -70,7 +70,7 @@ class MixtureModule(AttentionModule):
 
     @torch.no_grad()
     def set_phi(self, phi: float) -> None:
-        """Start from this φ, or just above the floor."""
+        """Set φ, to a value just above the floor at least."""
         if self.log_excess is not None:
             excess = phi - float(self.floor)
             self.log_excess.fill_(math.log(max(excess, 0.01 * float(self.floor))))
@@ -98,7 +98,7 @@ class MixtureModule(AttentionModule):
 
 @dataclass(frozen=True, kw_only=True)
 class MixtureTraining(Training):
-    """How to train a `MixtureModule`: `Training` with the mixture's objective."""
+    """Settings of training a `MixtureModule`, with the mixture's objective."""
 
     linear_ridge: float
     is_convex_in_effects: ClassVar[bool] = False
@@ -119,7 +119,7 @@ class MixtureTraining(Training):
 
     @torch.no_grad()
     def change_unit(self, module: AttentionModule, unit: float) -> None:
-        """Turn a module for responses y into one for y/unit."""
+        """Convert a module for responses y to one for y/unit, in place."""
         super().change_unit(module, unit)
         assert isinstance(module, MixtureModule)
         if module.log_excess is not None:

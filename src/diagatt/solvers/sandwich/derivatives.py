@@ -92,7 +92,7 @@ def pieces_of(
 def coupled_pieces(
     module: DiagonalAttention, at: At, blocks: list[Block], samples: Samples
 ) -> tuple[Pieces, Tensor]:
-    """Return the same of a partial likelihood, whose scores are Lin and Wei's residuals.
+    """Return `pieces_of` a partial likelihood, whose scores are Lin and Wei's residuals.
 
     With the slopes J of predictors in parameters and g of the loss in predictors, the Hessian is
     Jᵀ(∂²ℓ/∂z²)J + Σ_i g_i ∂²z_i.
@@ -137,7 +137,7 @@ def _part(numbers: Tensor, index: tuple[int, ...]) -> Tensor:
 def curved_scores(
     module: DiagonalAttention, samples: Samples, slopes: Tensor, names: list[tuple], count: int
 ) -> Tensor:
-    """Return what factors of W add to the Hessian: ψ is a product of two of them."""
+    """Return the part of the Hessian that arises because ψ is a product of two factors of W."""
     added = slopes.new_zeros(count, count)
     places = dict(zip([(n[0], n[1]) for n in names], places_of(names), strict=True))
     factors = [n for n in names if n[0] in ("query", "factor")]
@@ -159,7 +159,7 @@ def curved_scores(
 
 @dataclass(frozen=True)
 class Objective:
-    """What a fit minimizes besides the loss that its module's readout implies.
+    """The objective of a fit, besides the loss that follows from its module's readout.
 
     Attributes
     ----------

@@ -81,7 +81,7 @@ def n_parameters(module: DiagonalAttention, samples: Samples, phi: float | None,
 def blocks_of(
     module: DiagonalAttention, samples: Samples, phi: float | None, kind: str
 ) -> tuple[list[Block], list[tuple]]:
-    """Return blocks of parameters, and of which tensor and entries each consists."""
+    """Return blocks of parameters, and the tensor and entries of each block."""
     blocks: list[Block] = []
     names: list[tuple] = []
     R, K = module.n_heads, module.n_outputs
@@ -132,7 +132,7 @@ def _score_columns(
 
 
 def places_of(names: list[tuple]) -> list[slice]:
-    """Return where each block stands among all parameters."""
+    """Return the places of each block among all parameters."""
     ends, start = [], 0
     for _, _, size, *_ in names:
         ends.append(slice(start, start + size))
@@ -141,7 +141,7 @@ def places_of(names: list[tuple]) -> list[slice]:
 
 
 def order_of(module: DiagonalAttention, names: list[tuple]) -> Tensor:
-    """Return where (V, b, γ) of the outputs, one after the other, stand among all parameters."""
+    """Return the places of (V, b, γ), output by output, among all parameters."""
     found: list[Tensor] = []
     for k in range(module.n_outputs):
         for (name, index, *_), place in zip(names, places_of(names), strict=True):
