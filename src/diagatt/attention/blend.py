@@ -103,10 +103,10 @@ class Member(nn.Module):
         log_prior: Tensor | None = None,
     ) -> Tensor:
         """Return linear predictors of mapped rows, (n, K)."""
-        beside = self.beside(mapped, offsets, covariates, log_prior)
-        return self.attention(mapped, offsets, beside, offset, log_prior=log_prior)
+        Z = self.all_covariates(mapped, offsets, covariates, log_prior)
+        return self.attention(mapped, offsets, Z, offset, log_prior=log_prior)
 
-    def beside(
+    def all_covariates(
         self,
         mapped: Tensor,
         offsets: Tensor,

@@ -118,8 +118,8 @@ def _of_blend(
 ) -> RowTerms:
     parts, effects, shared = [], [], []
     for vote, (voter, mapped) in zip(blend.votes, with_mapped(blend.voters, values), strict=True):
-        beside = voter.beside(mapped, offsets, covariates, log_prior)
-        given = (mapped.to(values), offsets, beside.to(values), offset, log_prior)
+        Z = voter.all_covariates(mapped, offsets, covariates, log_prior)
+        given = (mapped.to(values), offsets, Z.to(values), offset, log_prior)
         own = row_terms(voter.attention, *given)
         parts.append((own.weights(), own.scores, vote))
         effects.append(vote * own.effects)

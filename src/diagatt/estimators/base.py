@@ -105,7 +105,7 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         return self._fit(X, y, sample_weight)
 
     def _fit(
-        self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None, **beside: Any
+        self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None, **known: Any
     ) -> Self:
         """Check the parameters, read the data as a problem, solve it, and keep the result.
 
@@ -114,7 +114,7 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         parameters.check(self)
         X, covariates = parted(X, covariates)
         fitted = copy(self)
-        problem = fitted._problem(X, y, sample_weight, covariates, **beside)
+        problem = fitted._problem(X, y, sample_weight, covariates, **known)
         try:
             fitted._fit_problem(problem)
             attributes.refuse_nonfinite(fitted)
@@ -192,8 +192,8 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
                 )
         missing = getattr(rows, "missing", None)  # of `CompletedRows`
         missing = None if missing is None else torch.as_tensor(missing, device=values.device)
-        beside = {"log_prior": prior, "missing": missing}
-        return Samples(family, values, offsets, response, w, Z, n_outputs, **beside)
+        optional = {"log_prior": prior, "missing": missing}
+        return Samples(family, values, offsets, response, w, Z, n_outputs, **optional)
 
     def _validate_rows(self, X: Any, *, reset: bool) -> RaggedRows:
         """Pack and check the samples; `reset` in fit, comparison with the fit otherwise."""

@@ -72,8 +72,8 @@ def by_shard(method: Callable) -> Callable:
         further = {name: value for name, value in given.items() if name not in _PER_SAMPLE}
         answers = []
         for part in X.parts():
-            beside = {"covariates": part.named_covariates} if takes_covariates else {}
-            answers.append(method(self, part.X, **beside, **further))
+            own = {"covariates": part.named_covariates} if takes_covariates else {}
+            answers.append(method(self, part.X, **own, **further))
         return _joined(answers)
 
     return answer

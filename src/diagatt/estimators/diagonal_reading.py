@@ -51,8 +51,8 @@ class DiagonalReading(TransformerMixin, FittedDiagonal):
         given = [self._covariates(covariates, len(rows))]
         known = self._offset(offset, exposure, len(rows))
         given += [] if known is None else [known]
-        beside = (torch.as_tensor(array).to(values) for array in given)
-        z = map_blocks(module, values, offsets, *beside, log_prior=self._log_prior(rows))
+        arrays = (torch.as_tensor(array).to(values) for array in given)
+        z = map_blocks(module, values, offsets, *arrays, log_prior=self._log_prior(rows))
         _refuse_overflow(z, rows)
         return z.cpu().numpy()
 

@@ -174,15 +174,15 @@ class StoredMember:
         if "directions" in self.arrays or "centre" in self.arrays:
             mapped = self.arrays["directions"].shape[-1]
             shapes |= {"centre": (width,), "directions": (width, mapped)}
-        beside = n_sample_features(self.features, mapped)
+        n_extra = n_sample_features(self.features, mapped)
         D = get_score_form(score_form).side(mapped)
         return {
             **shapes,
-            **dict.fromkeys(_OF_FEATURES, (beside,)),
+            **dict.fromkeys(_OF_FEATURES, (n_extra,)),
             "query": (n_heads, D, D),
             "value": (n_heads, mapped, K),
             "intercept": (K,),
-            "covariate": (q + beside, K),
+            "covariate": (q + n_extra, K),
         }
 
 

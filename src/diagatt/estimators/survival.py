@@ -149,9 +149,9 @@ random_state, device, verbose, encoder, missing
         def of_block(*block: Any, **prior: Any) -> torch.Tensor:
             return survival(module, family, grid, *block, **prior)  # type: ignore[arg-type]
 
-        beside = (torch.as_tensor(array).to(values) for array in given)
+        arrays = (torch.as_tensor(array).to(values) for array in given)
         prior = self._log_prior(rows)
-        found = map_blocks(of_block, values, offsets, *beside, log_prior=prior).cpu().numpy()
+        found = map_blocks(of_block, values, offsets, *arrays, log_prior=prior).cpu().numpy()
         return found if return_array else step_functions(at, found, before=1.0)
 
     @from_sources
@@ -198,8 +198,8 @@ def survival(
         parts = []
         chosen = [member for member in module.members_list if member.weight > 0]
         for member, mapped in with_mapped(chosen, values):
-            beside = member.beside(mapped, offsets, covariates, log_prior)
-            given = (mapped, offsets, beside, offset, log_prior)
+            Z = member.all_covariates(mapped, offsets, covariates, log_prior)
+            given = (mapped, offsets, Z, offset, log_prior)
             parts.append(member.weight * survival(member.attention, family, times, *given))
         return torch.stack(parts).sum(dim=0)
     if module.readout == "pooled" or module.groups > 1:

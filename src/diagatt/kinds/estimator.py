@@ -80,8 +80,8 @@ class KindEstimator(AskedForCertainty, RoutedInputs, TakesCovariates, SavedToFil
         parameters.check(self)
         inputs, covariates = parted(inputs, covariates)
         fitted = copy(self)  # a fit that fails leaves the estimator as it was
-        beside = {"sample_weight": sample_weight, "covariates": covariates, "groups": groups}
-        fitted._fit_inputs(inputs, y, beside)
+        known = {"sample_weight": sample_weight, "covariates": covariates, "groups": groups}
+        fitted._fit_inputs(inputs, y, known)
         self.__dict__ = fitted.__dict__
         return self
 

@@ -103,8 +103,8 @@ class OutOfFold:
         """Return predictors z of all samples, (n, K), each by the model fitted without it."""
         found = []
         for place, part, model in self.parts():
-            beside = [part.covariates] + ([] if part.offset is None else [part.offset])
-            z = map_blocks(model, part.values, part.offsets, *beside, log_prior=part.log_prior)
+            known = [part.covariates] + ([] if part.offset is None else [part.offset])
+            z = map_blocks(model, part.values, part.offsets, *known, log_prior=part.log_prior)
             found.append((place, z.detach()))
         back = torch.cat([place for place, _ in found]).argsort()
         return torch.cat([z for _, z in found]).double()[back]

@@ -157,11 +157,11 @@ class CellSamples:
         columns = {"y": self.y, "weights": self.weights}
         with RowStoreWriter(path, **{"dtype": self.table.dtype, **options}) as writer:
             for chosen, rows in self.parts():
-                beside = {k: v[chosen] for k, v in columns.items() if v is not None}
+                own = {k: v[chosen] for k, v in columns.items() if v is not None}
                 if self.covariates is not None:
                     count = chosen.stop - chosen.start
-                    beside["covariates"] = self.covariates.slice(chosen.start, count)
-                writer.extend(rows, **beside)
+                    own["covariates"] = self.covariates.slice(chosen.start, count)
+                writer.extend(rows, **own)
                 # Otherwise two parts would be in memory while the next one is read.
-                del rows, beside
+                del rows, own
         return RowStore(path, memory=memory)

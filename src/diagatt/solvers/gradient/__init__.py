@@ -240,8 +240,8 @@ class Gradient(Solver):
 
     def training(self, model: Model) -> Training:
         """Return the settings of training."""
-        beside = {"ridge": model.ridge, "least_rows": model.least_rows}
-        return Training.asked(self.get_params(deep=False), MAX_EPOCHS, MAX_STEPS, **beside)
+        further = {"ridge": model.ridge, "least_rows": model.least_rows}
+        return Training.asked(self.get_params(deep=False), MAX_EPOCHS, MAX_STEPS, **further)
 
     def _described(self, model: Model) -> dict[str, Any]:
         """Return the settings that identify a checkpoint, besides those of training and shapes."""

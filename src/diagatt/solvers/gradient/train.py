@@ -65,7 +65,7 @@ class Training:
 
     @classmethod
     def asked(
-        cls, parameters: Mapping[str, Any], max_epochs: int, max_steps: int, **beside: Any
+        cls, parameters: Mapping[str, Any], max_epochs: int, max_steps: int, **further: Any
     ) -> Self:
         """Return the training that the parameters of a solver define.
 
@@ -75,7 +75,7 @@ class Training:
         own = {f.name: parameters[f.name] for f in fields(cls) if f.name in parameters}
         if own["max_epochs"] is not None:
             max_epochs = max_steps = own["max_epochs"]
-        return cls(**{**own, "max_epochs": max_epochs, "max_steps": max_steps, **beside})
+        return cls(**{**own, "max_epochs": max_epochs, "max_steps": max_steps, **further})
 
     def losses(self, module: AttentionModule, block: Samples) -> Tensor:
         """Return the losses of samples that go through the module together, (n,)."""
@@ -110,7 +110,7 @@ class Training:
         return any((self.row_dropout, self.value_dropout, self.validation_fraction))
 
     def chosen_optimizer(self, problem: Problem, module: AttentionModule) -> str:
-        """Return the optimizer; "auto" is L-BFGS for small data in memory without need of batches."""
+        """Return the optimizer; "auto" is L-BFGS for small data that need no batches."""
         if self.optimizer != "auto":
             return self.optimizer
         here = problem.in_memory

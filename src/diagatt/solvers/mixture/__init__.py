@@ -227,13 +227,13 @@ class Mixture(Solver):
         share: float | None = None,
     ) -> Fitted:
         phi = None if module.log_excess is None else float(module.phi.detach())
-        beside: dict[str, Any] = {"dispersion": phi, "prevalence": share, "report": report or []}
-        return Fitted(module.attention, self, [history], **beside)
+        further: dict[str, Any] = {"dispersion": phi, "prevalence": share, "report": report or []}
+        return Fitted(module.attention, self, [history], **further)
 
     def training(self, model: Model) -> MixtureTraining:
         """Return the settings of training."""
-        beside = {"ridge": model.ridge, "least_rows": model.least_rows}
-        return MixtureTraining.asked(self.get_params(deep=False), MAX_EPOCHS, MAX_STEPS, **beside)
+        further = {"ridge": model.ridge, "least_rows": model.least_rows}
+        return MixtureTraining.asked(self.get_params(deep=False), MAX_EPOCHS, MAX_STEPS, **further)
 
 
 class _OfFreeSize(nn.Module):

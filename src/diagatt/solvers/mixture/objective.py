@@ -108,8 +108,8 @@ class MixtureTraining(Training):
         """Return −log Σ κ p(y | z_j, φ), (n,)."""
         assert isinstance(module, MixtureModule)
         given = (block.y, block.values, block.offsets, block.covariates)
-        beside = (module.phi, block.offset, block.log_known, block.log_prior)
-        return -module.attention.log_density(*given, *beside)
+        further = (module.phi, block.offset, block.log_known, block.log_prior)
+        return -module.attention.log_density(*given, *further)
 
     def penalty(self, module: AttentionModule, problem: Problem) -> Tensor:
         """Return the penalties of values and of scores, per unit of weight."""
