@@ -19,8 +19,7 @@ import torch
 from benchmarks.store import remember
 from diagatt.bench import cells, methods
 from diagatt.bench.methods import get_method, load_methods
-from diagatt.bench.sets import get_set, load_set
-from diagatt.bench.splits import split
+from diagatt.bench.sets import get_set, load_set, split
 from diagatt.ragged import RaggedRows
 
 SETS = ("musk1", "elephant", "digits-n300")

@@ -10,8 +10,7 @@ import numpy as np
 
 from diagatt.bench.confined import Limits, measured, run_confined, warm_up
 from diagatt.bench.methods import Method, accepts, get_method
-from diagatt.bench.sets import BagSet, load_set
-from diagatt.bench.splits import n_splits, split
+from diagatt.bench.sets import BagSet, load_set, n_splits, split
 from diagatt.datasets.bags import Bags
 from diagatt.metrics import class_scores, number_scores
 from diagatt.ragged import RaggedRows
@@ -100,7 +99,7 @@ class OnBags(Scenario):
         """Return what a result depends on, for its key; limits are not part of it."""
         chosen = {"source": self.chosen.source, "options": dict(self.chosen.options)}
         if "." in self.chosen.source:  # the key of a file is its content, not its place
-            from diagatt.bench.splits import fingerprint
+            from diagatt.bench.sets import fingerprint
 
             chosen["source"] = fingerprint(load_set(self.chosen))
         return {"set": chosen, "method": get_method(method).described()}

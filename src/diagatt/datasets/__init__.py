@@ -2,13 +2,9 @@
 
 from diagatt.datasets import (  # noqa: F401  they register their bags
     assumptions,
-    cells,
     drawn,
-    landmarks,
-    mil_package,
-    molecules,
-    schools,
-    series,
+    python_packages,
+    r_packages,
     simulated,
     uci,
 )

@@ -10,8 +10,6 @@ import weakref
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 IN_MEMORY = 0.25  # share of the memory that rows may take; larger ones are written to a store
 
 
@@ -22,6 +20,8 @@ def give_back() -> None:
     read, that is hundreds of MiB. It takes a few milliseconds; where the C library has no such call
     (it is glibc's), its memory stays where it is.
     """
+    import pyarrow as pa  # here, because it takes 0.1 s
+
     pa.default_memory_pool().release_unused()
     if sys.platform.startswith("linux"):
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from diagatt.kinds.slides.files import SlideFile
-from diagatt.kinds.slides.folder import SlideFolder
+from diagatt.kinds.slides.files import SlideFile, SlideFolder
 from diagatt.kinds.tables import Table
 from diagatt.names import listed
 

@@ -1,5 +1,6 @@
-"""Patients as bags of visits: what was measured up to a landmark, and the time to death after it.
+"""Bags in the files of R's packages: patients with their visits, and schools with their pupils.
 
+Rows of patients are measurements up to a landmark, and the response is the time to death after it.
 Patients who have died or left by the landmark are not in the set, so that rows never contain
 anything about the future.
 """
@@ -114,4 +115,43 @@ def _landmarked(
         groups=None if groups is None else groups[kept],
         covariates=covariates[kept],
         **words,
+    )
+
+
+@provides("schools", "schools_sector")
+def school_bags(name: str) -> Bags:
+    """Read 160 schools with 7185 pupils from R's package nlme, MathAchieve and MathAchSchool.
+
+    For "schools" a row is a pupil's minority status, sex and social status, and the response is
+    the school's mean achievement in mathematics. For "schools_sector" a row has the pupil's
+    achievement, too, and the response is whether the school is Catholic. The school's size is a
+    covariate.
+    """
+    index = r_library_file("nlme", "data/Rdata.rdx", "r-cran-nlme", name)
+    pupils, schools = (read_lazyload(index, n) for n in ("MathAchieve", "MathAchSchool"))
+    values = np.column_stack(
+        [
+            (pupils["Minority"] == "Yes").to_numpy(float),
+            (pupils["Sex"] == "Female").to_numpy(float),
+            *(pupils[column].to_numpy(float) for column in ("SES", "MathAch")),
+        ]
+    )
+    of_pupil, of_school = (frame["School"].astype(str).to_numpy() for frame in (pupils, schools))
+    samples = [values[of_pupil == school] for school in of_school]
+    if regresses := name == "schools":
+        y = np.array([sample[:, 3].mean() for sample in samples])
+        samples = [sample[:, :3] for sample in samples]
+        text = "the response is mean achievement in mathematics"
+    else:
+        y = (schools["Sector"] == "Catholic").to_numpy().astype(np.int64)
+        text = "positive ones are Catholic"
+    return Bags(
+        name,
+        RaggedRows.from_samples(samples),
+        y,
+        "regression" if regresses else "binary",
+        covariates=schools["Size"].to_numpy(float)[:, None],
+        description=f"Schools, their pupils as rows; {text}.",
+        licence="GPL-2 or later (package)",
+        source="nlme for R, MathAchieve and MathAchSchool",
     )
