@@ -185,7 +185,7 @@ class CumulativeAUC(NamedTuple):
 def cumulative_auc(
     event: Any, time: Any, risk: Any, times: Any, *, train: Any = None
 ) -> CumulativeAUC:
-    """Return how well risks tell who has the event by a time from who has it later.
+    """Return how well risks separate samples with an event by a time from those with a later one.
 
     Parameters
     ----------

@@ -73,9 +73,9 @@ class OnBags(Scenario):
 
     With `shuffled`, responses are permuted within every training part and within every test part,
     before anything is fitted: a method that then predicts better than chance has seen test
-    responses. Were those of the test part left as they are, honest methods would be far from an AUC
-    of 0.5, on either side, wherever classes differ along few directions: a direction learnt from
-    noise separates them, too. Replications beyond the last split permute the same parts again.
+    responses. If those of the test part were left unchanged, correct methods would be far from an
+    AUC of 0.5, on either side, wherever classes differ along few directions: a direction learnt
+    from noise separates them, too. Replications beyond the last split permute the same parts again.
     """
 
     chosen: BagSet

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -75,17 +75,9 @@ class MixtureModule(AttentionModule):
             excess = phi - float(self.floor)
             self.log_excess.fill_(math.log(max(excess, 0.01 * float(self.floor))))
 
-    def forward(
-        self,
-        values: Tensor,
-        offsets: Tensor,
-        covariates: Tensor | None = None,
-        offset: Tensor | None = None,
-        *,
-        log_prior: Tensor | None = None,
-    ) -> Tensor:
-        """Return the predictors of the mixture's mean, (n, K)."""
-        return self.attention(values, offsets, covariates, offset, log_prior=log_prior)
+    def forward(self, *samples: Any, **known: Any) -> Tensor:
+        """Return the predictors of the mixture's mean, (n, K), as the attention does."""
+        return self.attention(*samples, **known)
 
     def effects(self) -> list[nn.Parameter]:
         """Return V, b and γ."""
