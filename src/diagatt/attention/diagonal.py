@@ -364,24 +364,13 @@ class DiagonalAttention(AttentionModule):
         scaled = scores / self.temperature
         return assignments(scaled, effects, shared, offsets, is_distinct(self.coupling))
 
-    def log_density(
-        self,
-        y: Tensor,
-        values: Tensor,
-        offsets: Tensor,
-        covariates: Tensor | None = None,
-        phi: float | Tensor = 1.0,
-        offset: Tensor | None = None,
-        log_known: Tensor | None = None,
-        log_prior: Tensor | None = None,
-    ) -> Tensor:
+    def log_density(self, y: Tensor, *samples: Any, **known: Any) -> Tensor:
         r"""Return log p(y | X) of a mixture over rows, :math:`\log \sum_j κ_j p(y | z_j, φ)`, (n,).
 
-        With several heads the sum runs over assignments of rows to heads. With one head, rows that
-        are known not to be active may be left out by a very negative `log_known`, (N,).
+        Arguments are those of `joint_density`. With several heads the sum runs over assignments of
+        rows to heads.
         """
-        given = (y, values, offsets, covariates, phi, offset, log_known, log_prior)
-        terms, _, places = self.joint_density(*given)
+        terms, _, places = self.joint_density(y, *samples, **known)
         return segment_logsumexp(terms, places)
 
     def assignments(
@@ -407,14 +396,18 @@ class DiagonalAttention(AttentionModule):
         log_known: Tensor | None = None,
         log_prior: Tensor | None = None,
     ) -> Assignments:
-        """Return log κ p(y | z, φ) of every row that may be active, (M,), with its predictor."""
+        """Return log κ p(y | z, φ) of every row that may be active, (M,), with its predictor.
+
+        With one head, rows that are known not to be active may be left out by a very negative
+        `log_known`, (N,).
+        """
         scores, effects, places = self.candidates(values, offsets, log_prior)
         shared = self.shared(offsets, covariates, offset)
         if log_known is not None and self.has_none:
             log_known = known_with_none(log_known, offsets)
-        return self._joint_density(y, scores, effects, shared, places, phi, log_known)
+        return self.joint_density_of(y, scores, effects, shared, places, phi, log_known)
 
-    def log_density_of(
+    def joint_density_of(
         self,
         y: Tensor,
         scores: Tensor,
@@ -423,22 +416,8 @@ class DiagonalAttention(AttentionModule):
         offsets: Tensor,
         phi: float | Tensor = 1.0,
         log_known: Tensor | None = None,
-    ) -> Tensor:
-        """Return `log_density` of given `candidates`; φ may be that of every sample, (n,)."""
-        given = (y, scores, effects, shared, offsets, phi, log_known)
-        terms, _, places = self._joint_density(*given)
-        return segment_logsumexp(terms, places)
-
-    def _joint_density(
-        self,
-        y: Tensor,
-        scores: Tensor,
-        effects: Tensor,
-        shared: Tensor,
-        offsets: Tensor,
-        phi: float | Tensor,
-        log_known: Tensor | None,
     ) -> Assignments:
+        """Return `joint_density` of given `candidates`; φ may be that of every sample, (n,)."""
         if self.family is None or self.readout != "mixture" or self.groups > 1:
             raise ValueError("log_density needs readout='mixture' and one group of heads.")
         log_p, z, places = self._assignments(scores, effects, shared, offsets)

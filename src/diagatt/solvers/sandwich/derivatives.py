@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.segments import segment_sum
+from diagatt.segments import segment_logsumexp, segment_sum
 from diagatt.solvers.problem import Samples
 from diagatt.solvers.sandwich.parameters import Block, lengthened, pairs, places_of
 
@@ -59,7 +59,9 @@ def losses_of(module: DiagonalAttention, samples: Samples, has_phi: bool) -> Los
         if module.readout == "pooled":
             return samples.family.loss(samples.y, module.predictors_of(*rows, offsets))
         phi = at.log_phi.exp() if has_phi else 1.0
-        return -module.log_density_of(samples.y, *rows, offsets, phi, samples.log_known)
+        given = (samples.y, *rows, offsets, phi, samples.log_known)
+        terms, _, places = module.joint_density_of(*given)
+        return -segment_logsumexp(terms, places)
 
     return losses
 
