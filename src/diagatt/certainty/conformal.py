@@ -164,8 +164,7 @@ def row_entropy(predictor: DiagonalAttention | Blend, part: Samples) -> Tensor:
 
 
 def _assignments(predictor: DiagonalAttention | Blend, part: Samples) -> Assignments:
-    given = (part.values, part.offsets, part.covariates, part.offset, part.log_prior)
-    return row_terms(predictor, *given).assignments()
+    return row_terms(predictor, *part.inputs).assignments()
 
 
 def _entropy(log_p: Tensor, places: Tensor) -> Tensor:

@@ -110,8 +110,7 @@ def held_out_terms(unseen: OutOfFold) -> list[tuple[Samples, RowTerms]]:
     found = []
     for _, held_out, predictor in unseen.parts():
         part = held_out.take(torch.arange(0, held_out.n_samples, step, device=held_out.device))
-        given = (part.values, part.offsets, part.covariates, part.offset, part.log_prior)
-        found.append((part, row_terms(predictor, *given)))
+        found.append((part, row_terms(predictor, *part.inputs)))
     return found
 
 

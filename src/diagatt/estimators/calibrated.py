@@ -250,8 +250,7 @@ class Calibrated(DiagonalReading):
         """Return weights of all held-out rows as `certainty` gives them, (N, R), with offsets."""
         parts, lengths = [], []
         for _, part, predictor in unseen.parts():
-            given = (part.values, part.offsets, part.covariates, part.offset, part.log_prior)
-            terms = row_terms(predictor, *given)
+            terms = row_terms(predictor, *part.inputs)
             kappa = self._recalibration.weights(terms, part.offsets, part.log_prior)
             parts.append(given_some(kappa, part.offsets) if terms.has_none else kappa)
             lengths.append(part.offsets.diff())

@@ -21,9 +21,8 @@ import torch
 from scipy.stats import norm
 from torch import Tensor
 
-from diagatt.segments import map_blocks, segment_mean
 from diagatt.solvers.glm import fit_glm
-from diagatt.solvers.problem import Samples
+from diagatt.solvers.problem import Samples, mean_rows
 
 # The level of the test, on one side of the normal distribution.
 LEVEL = 0.05
@@ -99,7 +98,9 @@ def existence_test(
         Whether g is the residual of a regression on these, too, as for tests of a further head.
     """
     y, w = samples.y.double(), samples.weights.double()
-    columns = torch.cat([mean_rows(samples), samples.covariates.double()], dim=1)  # (n, d + q)
+    columns = torch.cat(
+        [mean_rows(samples, torch.float64), samples.covariates.double()], dim=1
+    )  # (n, d + q)
     both = columns if pooled is None else torch.cat([pooled.double(), columns], dim=1)
     columns = both if explained else columns
     g = score_residual(samples, directions(columns, w, len(y) // SAMPLES_PER_DIRECTION))  # (n, K)
@@ -160,12 +161,6 @@ def together(tests: Sequence[tuple[Existence | None, float]]) -> Existence:
     cotangents = (share / math.tan(math.pi * p) for p, share in least if p < 0.5)
     p_value = math.atan2(1.0, sum(cotangents)) / math.pi
     return replace(found, p_value=p_value)
-
-
-def mean_rows(samples: Samples) -> Tensor:
-    """Return the mean row of every sample, in float64, (n, d)."""
-    rows = (samples.values.double(), samples.offsets)
-    return map_blocks(segment_mean, *rows, log_prior=samples.log_prior)
 
 
 def directions(columns: Tensor, weights: Tensor, most: int) -> Tensor:

@@ -40,14 +40,13 @@ from diagatt.solvers.existence import (
     SAMPLES_PER_DIRECTION,
     Existence,
     directions,
-    mean_rows,
     score_residual,
 )
 from diagatt.solvers.likelihood import Likelihood
 from diagatt.solvers.likelihood.em import EM, Expectation
 from diagatt.solvers.likelihood.latent_rows import LatentRows
 from diagatt.solvers.likelihood.starts import starting_models
-from diagatt.solvers.problem import Samples
+from diagatt.solvers.problem import Samples, mean_rows
 
 # Share of the level for this test where another one is made as well. Cross-fitting has more power
 # only for active rows that do not differ from the others, and needs larger effects.
@@ -86,7 +85,7 @@ def outlying_row_test(samples: Samples, pooled: Tensor | None, seed: int) -> Exi
     q = segment_sum(_probabilities(rows, seed) * rows.values, rows.offsets)  # (n, m)
     # The longer the sample, the more its most outlying row differs from the others.
     sizes = torch.cat([samples.covariates.double(), samples.row_mass.log()[:, None]], dim=1)
-    columns = torch.cat([mean_rows(samples), sizes], dim=1)
+    columns = torch.cat([mean_rows(samples, torch.float64), sizes], dim=1)
     # Predictions out of fold depend on the responses: if rows have outliers, the test with
     # predictions finds rows in noise. The test without them takes nonlinear effects of means for
     # those of a row.

@@ -17,7 +17,15 @@ from diagatt.distributed import Group
 from diagatt.families import Family
 from diagatt.families.risk_sets import RiskSets
 from diagatt.progress import progress_bar
-from diagatt.segments import offsets_from, row_positions, sample_of_row, segment_sum, spread
+from diagatt.segments import (
+    map_blocks,
+    offsets_from,
+    row_positions,
+    sample_of_row,
+    segment_mean,
+    segment_sum,
+    spread,
+)
 
 T = TypeVar("T")
 # Tensors of `Samples` with one entry per sample, and with one per row.
@@ -219,6 +227,11 @@ class Samples:
         return self.family.couple(self.y, self.weights)
 
     @property
+    def inputs(self) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
+        """Rows, offsets, covariates, offset and row weights, as functions of modules take them."""
+        return self.values, self.offsets, self.covariates, self.offset, self.log_prior
+
+    @property
     def group(self) -> Group:
         """The processes that share these samples: this one alone."""
         return Group()
@@ -339,6 +352,12 @@ class Samples:
             return self.risk_sets.loss(z[:, 0]) / self.total_weight
         losses = self.family.loss(self.y, z)
         return (self.weights * losses).sum() / self.weights.sum()
+
+
+def mean_rows(samples: Samples, dtype: torch.dtype | None = None) -> Tensor:
+    """Return the mean row of every sample, (n, d), in the type of the rows or another one."""
+    values = samples.values.to(dtype or samples.dtype)
+    return map_blocks(segment_mean, values, samples.offsets, log_prior=samples.log_prior)
 
 
 def row_weights(samples: Samples) -> Tensor:

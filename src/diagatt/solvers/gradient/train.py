@@ -19,10 +19,9 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from diagatt.attention.module import AttentionModule
 from diagatt.progress import progress_bar
-from diagatt.segments import map_blocks, segment_mean
 from diagatt.solvers.glm import NEWTON_COEFFICIENTS, DivergedError, fit_glm_of, row_span
 from diagatt.solvers.lbfgs import MEMORY, Minimum, minimize_lbfgs
-from diagatt.solvers.problem import Problem, Samples
+from diagatt.solvers.problem import Problem, Samples, mean_rows
 
 OPTIMIZERS = ("auto", "adam", "lbfgs")
 # Rows times features up to which all samples go through L-BFGS at once.
@@ -171,12 +170,12 @@ def start_at_pooled(
     here, basis = problem.in_memory, None
     if d * K > NEWTON_COEFFICIENTS and not problem.has_one_row_samples_only:
         if here is not None and here.n_samples * K <= NEWTON_COEFFICIENTS:
-            basis = row_span(_mean_rows(here))  # (d, r)
+            basis = row_span(mean_rows(here))  # (d, r)
         elif not must:
             return
 
     def features(part: Samples) -> Tensor:  # (n, d + 1 + q), or r in place of d
-        pooled = _mean_rows(part)
+        pooled = mean_rows(part)
         pooled = pooled if basis is None else (pooled.double() @ basis).to(pooled.dtype)
         return torch.cat([pooled, pooled.new_ones(len(pooled), 1), part.covariates], dim=1)
 
@@ -189,10 +188,6 @@ def start_at_pooled(
     values = (beta[:d] / n_heads).repeat(n_heads, 1)
     further = sum(p.numel() for p in module.effects()) // K - len(values) - len(beta[d:])
     _set_effects(module, torch.cat([values, beta.new_zeros(max(further, 0), K), beta[d:]]))
-
-
-def _mean_rows(part: Samples) -> Tensor:  # (n, d)
-    return map_blocks(segment_mean, part.values, part.offsets, log_prior=part.log_prior)
 
 
 @torch.no_grad()

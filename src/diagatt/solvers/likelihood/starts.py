@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from diagatt.scores import ScoreForm
-from diagatt.segments import map_blocks, segment_mean, segment_sum
+from diagatt.segments import segment_sum
 from diagatt.solvers.glm import fit_glm
 from diagatt.solvers.likelihood.em import EM, EMSettings, Expectation, join_heads
 from diagatt.solvers.likelihood.latent_rows import (
@@ -23,7 +23,7 @@ from diagatt.solvers.likelihood.latent_rows import (
     RowModel,
     gaussian_of,
 )
-from diagatt.solvers.problem import Samples
+from diagatt.solvers.problem import Samples, mean_rows
 
 TRIAL_ITERATIONS = 25
 TRIAL_TOLERANCE = 1e-2
@@ -102,9 +102,7 @@ def starting_models(
 def _pooled_response(em: EM, samples: Samples) -> ResponseModel:
     """Fit the GLM of mean rows: the mean of rows carries the active row's effect, up to scale."""
     family, d = samples.family, samples.n_features
-    prior = samples.log_prior
-    pooled = map_blocks(segment_mean, samples.values, samples.offsets, log_prior=prior)
-    features = torch.cat([pooled, em.expectation.of_part(samples).design], dim=1)
+    features = torch.cat([mean_rows(samples), em.expectation.of_part(samples).design], dim=1)
     penalty = torch.zeros(features.shape[1], device=features.device)
     penalty[:d] = em.settings.ridge / em.weight
     given = (samples.y, samples.weights, penalty, samples.n_outputs)
