@@ -14,7 +14,7 @@ from diagatt.attention.none_row import given_some
 from diagatt.families import Family
 from diagatt.segments import map_blocks, segment_softmax, segment_sum
 from diagatt.solvers.base import Fitted
-from diagatt.solvers.gradient.train import predictors
+from diagatt.solvers.gradient.train import predictors, residual_dispersion
 from diagatt.solvers.problem import Problem, Samples
 
 # Lower bound of φ̂, as a share of the variance of y.
@@ -62,13 +62,7 @@ def response_log_likelihood(fitted: Fitted, problem: Problem) -> float:
     if module.readout == "mixture" and fitted.dispersion is not None:
         phi = fitted.dispersion
     elif family.has_dispersion:
-
-        def dispersions(part: Samples) -> list[Tensor]:
-            units = family.unit_dispersion(part.y, predictors(module, part))
-            return [(part.weights * units).sum()]
-
-        phi = float(problem.total(dispersions)[0]) / problem.total_weight
-        phi = max(phi, LEAST_DISPERSION * problem.scale)
+        phi = max(residual_dispersion(module, problem), LEAST_DISPERSION * problem.scale)
 
     def log_likelihoods(part: Samples) -> list[Tensor]:
         return [(part.weights.double() * log_densities(module, part, phi)).sum()]

@@ -22,7 +22,7 @@ from scipy.stats import norm
 from torch import Tensor
 
 from diagatt.solvers.glm import fit_glm
-from diagatt.solvers.problem import Samples, mean_rows
+from diagatt.solvers.problem import Samples, group_sums, mean_rows
 
 # The level of the test, on one side of the normal distribution.
 LEVEL = 0.05
@@ -113,21 +113,16 @@ def existence_test(
         eta, group = _centred(eta, w, group), None
     products = w * (eta * g).sum(dim=1)  # (n,)
     if group is not None:
-        products = _sums(products, group)
+        products = group_sums(products, group)
     size = float(products.square().sum().sqrt())
     statistic = float(products.sum()) / (INFLATION * size) if size > 0 else 0.0
     return Existence(statistic, float(norm.sf(statistic)), len(y), int(folds.max()) + 1)
 
 
-def _sums(values: Tensor, group: Tensor) -> Tensor:
-    """Return sums of values over the samples of every group."""
-    return values.new_zeros(int(group.max()) + 1, *values.shape[1:]).index_add(0, group, values)
-
-
 def _centred(eta: Tensor, weights: Tensor, group: Tensor) -> Tensor:
     """Return η less its mean in every group, (n, K)."""
-    mass = _sums(weights, group).clamp(min=1e-300)
-    means = _sums(weights[:, None] * eta, group) / mass[:, None]
+    mass = group_sums(weights, group).clamp(min=1e-300)
+    means = group_sums(weights[:, None] * eta, group) / mass[:, None]
     return eta - means[group]
 
 

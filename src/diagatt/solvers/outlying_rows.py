@@ -46,7 +46,7 @@ from diagatt.solvers.likelihood import Likelihood
 from diagatt.solvers.likelihood.em import EM, Expectation
 from diagatt.solvers.likelihood.latent_rows import LatentRows
 from diagatt.solvers.likelihood.starts import starting_models
-from diagatt.solvers.problem import Samples, mean_rows
+from diagatt.solvers.problem import Samples, group_sums, mean_rows
 
 # Share of the level for this test where another one is made as well. Cross-fitting has more power
 # only for active rows that do not differ from the others, and needs larger effects.
@@ -212,8 +212,7 @@ def _scores(
     of_means = products(without_means.rest(q) - rest, without_means.residual).sum(dim=0)
     spread = scores / (1 - null.leverage).sqrt()[:, None]
     if samples.groups is not None:
-        codes = torch.unique(samples.groups, return_inverse=True)[1]
-        spread = spread.new_zeros(int(codes.max()) + 1, spread.shape[1]).index_add(0, codes, spread)
+        spread = group_sums(spread, samples.groups)
     return scores.sum(dim=0), of_means, spread.T @ spread
 
 

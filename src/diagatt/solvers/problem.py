@@ -360,6 +360,12 @@ def mean_rows(samples: Samples, dtype: torch.dtype | None = None) -> Tensor:
     return map_blocks(segment_mean, values, samples.offsets, log_prior=samples.log_prior)
 
 
+def group_sums(values: Tensor, groups: Tensor) -> Tensor:
+    """Return sums of values of samples, (n, …), over the samples of every group."""
+    codes = torch.unique(groups, return_inverse=True)[1]
+    return values.new_zeros(int(codes.max()) + 1, *values.shape[1:]).index_add(0, codes, values)
+
+
 def row_weights(samples: Samples) -> Tensor:
     """Return the product of the weights of sample and row, (N,), for sums over rows."""
     weights = spread(samples.weights, samples.offsets)

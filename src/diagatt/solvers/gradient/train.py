@@ -250,6 +250,16 @@ def risk(module: AttentionModule, problem: Problem) -> float:
     return float(problem.total(losses)[0]) / problem.total_weight
 
 
+def residual_dispersion(module: AttentionModule, problem: Problem) -> float:
+    """Return the weighted mean of the unit dispersions of residuals, which is φ̂."""
+
+    def units(part: Samples) -> list[Tensor]:
+        found = part.family.unit_dispersion(part.y, predictors(module, part))
+        return [(part.weights * found).sum()]
+
+    return float(problem.total(units)[0]) / problem.total_weight
+
+
 def backward(module: AttentionModule, part: Samples, how: Training, total_weight: float) -> Tensor:
     """Add the gradient of Σ w ℓ(y, z) / total_weight, block by block; return Σ w ℓ.
 

@@ -27,12 +27,17 @@ from diagatt.solvers.base import (
 from diagatt.solvers.checkpoint import Checkpoint
 from diagatt.solvers.gradient.adam import Joint
 from diagatt.solvers.gradient.adam import train as train_module
-from diagatt.solvers.gradient.train import OPTIMIZERS, entry, run_lbfgs, start_at_pooled
+from diagatt.solvers.gradient.train import (
+    OPTIMIZERS,
+    entry,
+    residual_dispersion,
+    run_lbfgs,
+    start_at_pooled,
+)
 from diagatt.solvers.mixture.objective import (
     MixtureModule,
     MixtureTraining,
     null_dispersion,
-    residual_dispersion,
 )
 from diagatt.solvers.mixture.starts import best_start
 from diagatt.solvers.problem import Problem, Samples
@@ -172,7 +177,7 @@ class Mixture(Solver):
                 attention = module.attention
                 attention.query_key.set_matrix(torch.zeros_like(attention.query_key.matrix()))
             start_at_pooled(module.attention, problem, model.ridge, model.n_heads)
-            module.set_phi(residual_dispersion(module, problem))
+            module.set_phi(max(residual_dispersion(module, problem), float(module.floor)))
             return self._fitted(module, [])
         if start is not None:
             copy_parameters(start.module, module.attention)

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.module import AttentionModule
-from diagatt.solvers.gradient.train import Training, predictors
+from diagatt.solvers.gradient.train import Training
 from diagatt.solvers.problem import Problem, Samples
 
 # φ stays above this share of the dispersion that a constant mean leaves: a row that fits one
@@ -121,17 +121,6 @@ class MixtureTraining(Training):
     def in_unit(self, value: float, unit: float) -> float:
         """Return the objective for y: the density of y/unit is `unit` times as large."""
         return value + math.log(unit)
-
-
-@torch.no_grad()
-def residual_dispersion(module: MixtureModule, problem: Problem) -> float:
-    """Return φ̂ of samples of one row each, where the model is a GLM; at least the floor."""
-
-    def units(part: Samples) -> list[Tensor]:
-        found = part.family.unit_dispersion(part.y, predictors(module, part))
-        return [(part.weights * found).sum()]
-
-    return max(float(problem.total(units)[0]) / problem.total_weight, float(module.floor))
 
 
 def null_dispersion(problem: Problem) -> float:

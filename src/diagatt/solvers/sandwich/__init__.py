@@ -28,7 +28,7 @@ from torch import Tensor
 
 from diagatt.attention.coupling import n_candidates
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.solvers.problem import Samples
+from diagatt.solvers.problem import Samples, group_sums
 from diagatt.solvers.sandwich.derivatives import (
     Objective,
     Pieces,
@@ -182,10 +182,8 @@ def covariance_of(
         )
     correction = 1.0
     if samples.groups is not None:
-        codes = torch.unique(samples.groups, return_inverse=True)[1]
-        count = int(codes.max()) + 1
-        units = units.new_zeros(count, units.shape[1]).index_add(0, codes, units)
-        correction = count / max(count - 1, 1)
+        units = group_sums(units, samples.groups)
+        correction = len(units) / max(len(units) - 1, 1)
     influence = units @ inverse  # (n, q)
     pulls = (influence * units).sum(dim=1)
     leverage = free * pulls / pulls.sum().clamp(min=1e-300)
