@@ -82,10 +82,11 @@ def test_doubt_follows_weights_of_rows_and_leaves_none_alone():
 
 
 def test_only_flatter_weights_make_the_old_ones_too_sure():
-    assert Recalibration(1.2, 0.0, 10.0).says_too_sure(1.0)
-    assert not Recalibration(0.7, 0.0, 10.0).says_too_sure(0.7)  # they were less sure than they may
-    assert not Recalibration(1.2, 0.1, 1.0).says_too_sure(1.1)
-    assert Recalibration(1.0, 0.0, 0.0).says_too_sure(1.6)
+    assert Recalibration(1.2, 0.0, 10.0).shows_overconfidence(1.0)
+    # These were less sure than they may be.
+    assert not Recalibration(0.7, 0.0, 10.0).shows_overconfidence(0.7)
+    assert not Recalibration(1.2, 0.1, 1.0).shows_overconfidence(1.1)
+    assert Recalibration(1.0, 0.0, 0.0).shows_overconfidence(1.6)
 
 
 def skewed(n, seed):

@@ -135,7 +135,7 @@ class Recalibration(NamedTuple):
         """Whether weights do not change."""
         return self.temperature == 1 and self.doubt == 0
 
-    def says_too_sure(self, row_temperature: float) -> bool:
+    def shows_overconfidence(self, row_temperature: float) -> bool:
         """Whether unchanged weights are no posteriors: T̂ > 1.5, or flatter weights are better."""
         is_flatter = self.temperature > 1 or self.doubt > LITTLE_DOUBT
         return row_temperature > WORST_TEMPERATURE or (is_flatter and self.loss > LARGEST_LOSS)

@@ -267,11 +267,11 @@ class Calibrated(DiagonalReading):
         return Recalibration()
 
     @property
-    def _is_too_sure(self) -> bool:
+    def _is_overconfident(self) -> bool:
         """Whether weights are too concentrated to be posteriors."""
         if self.row_temperature_ is None:
             return False
-        return self._recalibration.says_too_sure(self.row_temperature_)
+        return self._recalibration.shows_overconfidence(self.row_temperature_)
 
     def _conformity(self) -> Conformity:
         check_is_fitted(self)
@@ -306,7 +306,9 @@ class Calibrated(DiagonalReading):
         elif self.members_:  # of a file that is older than the test
             facts["row of interest"] = "found" if self.has_row_of_interest_ else "none"
         if self.row_temperature_ is not None:
-            verdict = f"weights {'are not' if self._is_too_sure else 'may be read as'} posteriors"
+            verdict = (
+                f"weights {'are not' if self._is_overconfident else 'may be read as'} posteriors"
+            )
             facts["temperature of row weights"] = f"{self.row_temperature_:.2f} ({verdict})"
             if not self._recalibration.is_none:
                 facts["recalibrated row weights"] = str(self._recalibration)

@@ -74,7 +74,7 @@ class CertainRows(Calibrated):
             none = none_probability(kappa, offsets)
             entropy = entropy - torch.special.xlogy(none, none)
             kappa = given_some(kappa, offsets)
-        if self._is_too_sure:
+        if self._is_overconfident:
             self._warn_of_temperature()
         sets = self._row_sets(kappa.double().cpu().numpy(), rows.offsets, level)
         return Certainty(
@@ -166,7 +166,7 @@ class CertainRows(Calibrated):
             return Discoveries(discovered(found.rows, found.posterior, cut), fdr, True, note)
         cut = mean_cut(found.posterior.ravel(), fdr)
         temperature = self.row_temperature_
-        trusted = temperature is not None and not self._is_too_sure
+        trusted = temperature is not None and not self._is_overconfident
         known = "unknown" if temperature is None else f"{temperature:.2f}"
         note = f"by weights alone (out-of-fold temperature {known})"
         if not trusted:
