@@ -9,6 +9,8 @@ import numpy as np
 from scipy.stats import t as student
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
+__all__ = ["bootstrap_intervals", "draw_folds", "paired_interval"]
+
 N_DRAWS = 1000
 MAX_WORK = 50_000_000  # samples that are scored in all draws together
 LEAST_DRAWS = 200

@@ -9,6 +9,8 @@ from typing import Any, Self
 from sklearn.metrics import get_scorer
 from sklearn.utils.metadata_routing import MetadataRequest
 
+__all__ = ["Scorer", "scorer"]
+
 PREDICTIONS = ("predict", "predict_proba", "decision_function")
 
 
