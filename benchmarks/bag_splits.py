@@ -9,7 +9,7 @@ from pathlib import Path
 
 import diagatt.bench
 from diagatt.bench import SETS, load_set
-from diagatt.bench.splits import STORED, described
+from diagatt.bench.sets import STORED, described
 
 
 def main() -> None:

@@ -147,8 +147,7 @@ def table1_seconds(seed: int) -> dict[str, float]:
 
 def real_bags(name: str, number: int) -> dict[str, list[float]]:
     """Return responses of a stored test fold, and probabilities by three methods."""
-    from diagatt.bench.sets import get_set, load_set
-    from diagatt.bench.splits import split
+    from diagatt.bench.sets import get_set, load_set, split
 
     chosen = get_set(name)
     bags, (train, test) = load_set(chosen), split(chosen, number)

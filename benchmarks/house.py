@@ -44,7 +44,7 @@ OTHERS = re.compile(r"readout|SHAPES|for \w+ in")
 # Why a file that owns nothing asks nevertheless.
 REASONS = {
     "estimators/diagonal_problem.py": "fit takes what users have, whose type says where it lies",
-    "estimators/stored.py": "predict takes what users have, whose type says where it lies",
+    "estimators/containers.py": "predict takes what users have, whose type says where it lies",
     "estimators/survival.py": "a user may name any family, and this estimator is for times",
     "solvers/auto/report.py": "times are scored by concordance, which needs their events",
 }

@@ -42,7 +42,7 @@ from diagatt.solvers.auto.witnesses import contest_existence
 from diagatt.solvers.base import Model
 from diagatt.solvers.folds import content_folds
 from diagatt.solvers.glm import fit_linear
-from diagatt.solvers.looks import looks_test
+from diagatt.solvers.outlying_rows import outlying_row_test
 from diagatt.tables import markdown_table
 
 RUN = "inference"
@@ -78,7 +78,7 @@ def existence_by_looks(family: str, draw: Callable[[int], Draw], seed: int) -> d
     """Run the part of the test alone whose rows are found without responses."""
     X, y, _ = draw(seed)
     problem = model_of(family, "auto", seed)._problem(X, y, None, None)
-    found = looks_test(ResponseUnits.of(problem).scaled(problem), None, seed)
+    found = outlying_row_test(ResponseUnits.of(problem).scaled(problem), None, seed)
     assert found is not None
     return {"statistic": found.statistic, "found": float(found.is_found)}
 

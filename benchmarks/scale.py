@@ -52,7 +52,7 @@ def make_store(path: Path, n: int, shard_mib: float, dtype: str = "float32") -> 
 @contextmanager
 def timed_passes() -> Iterator[list[float]]:
     """Record the seconds of every likelihood pass over a store during the block."""
-    from diagatt.solvers.likelihood.expectation import Expectation
+    from diagatt.solvers.likelihood.em import Expectation
 
     seconds: list[float] = []
     run = Expectation.run

@@ -25,8 +25,7 @@ from diagatt.families import get_family
 from diagatt.metrics import rmse
 from diagatt.scores import get_score_form
 from diagatt.solvers import Likelihood, Model
-from diagatt.solvers.likelihood.em import EM
-from diagatt.solvers.likelihood.expectation import Expectation
+from diagatt.solvers.likelihood.em import EM, Expectation
 from diagatt.solvers.problem import Samples
 
 PAPER_RMSE = 7.294

@@ -17,10 +17,9 @@ import numpy as np
 import torch
 
 from benchmarks.store import remember
-from diagatt.bench import cells, own
+from diagatt.bench import cells, methods
 from diagatt.bench.methods import get_method, load_methods
-from diagatt.bench.sets import get_set, load_set
-from diagatt.bench.splits import split
+from diagatt.bench.sets import get_set, load_set, split
 from diagatt.ragged import RaggedRows
 
 SETS = ("musk1", "elephant", "digits-n300")
@@ -110,7 +109,7 @@ def main() -> None:
     options = parser.parse_args()
     splits, ours = options.splits, options.ours
     torch.set_num_threads(1)
-    own.add_own_methods()
+    methods.add_own_methods()
     load_methods(Path(__file__).parent / "rivals")
     print(f"time to the log-loss of rivals, means over {splits} split(s), one thread")
     print(*report(results(splits, ours), splits, ours), sep="\n")

@@ -16,7 +16,7 @@ from diagatt.competitors import (
 )
 from diagatt.estimators import GatedAttentionClassifier, GatedAttentionRegressor, PooledRegressor
 from diagatt.estimators.competitor import Competitor
-from diagatt.estimators.cox import CoxCompetitor
+from diagatt.estimators.times import CoxCompetitor
 from diagatt.persistence import registered
 from tests.test_sklearn_checks import Lifted, assert_leak_is_seen, run_checks
 

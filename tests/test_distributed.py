@@ -70,10 +70,10 @@ FITS = {
 def fit_all(folder: Path) -> None:
     """The job of one process: fit everything, say what was found."""
     from diagatt.distributed import joined
-    from diagatt.estimators import stored
+    from diagatt.estimators import containers
     from diagatt.solvers.auto import many
 
-    stored.READ_WHOLE = 0
+    containers.READ_WHOLE = 0
     many.MOST_STEPS = many.GLM_STEPS = 10  # enough to show a difference between processes
     with joined() as group:
         found = {}

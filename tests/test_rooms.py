@@ -12,14 +12,14 @@ SOURCE = Path(diagatt.__file__).parent
 
 # From the ground up: a module may import from its own room and from the lines above its own.
 FLOORS = [
-    {"files", "memory", "progress", "tables", "scoring", "resampling", "panels"},
+    {"files", "progress", "tables", "scoring", "resampling", "panels"},
     {"modelfile", "distributed", "parameters", "arrays"},
-    {"names", "ids"},
+    {"names"},
     {"coerce", "attributes", "arguments"},
     {"ragged", "lifetimes"},
     {"segments", "localization", "selection", "covariates"},
     {"scores", "families", "persistence", "stores", "rowmaps", "encoders", "missing"},
-    {"metrics", "kaplan_meier", "attention", "simulate"},
+    {"metrics", "attention", "simulate"},
     {"survival_metrics"},
     {"solvers"},
     {"certainty"},

@@ -9,6 +9,8 @@ from diagatt.survival_metrics import (
     cumulative_auc,
     evaluation_times,
     integrated_brier_score,
+    kaplan_meier,
+    log_rank,
     survival_scores,
     uno_concordance,
 )
@@ -100,3 +102,36 @@ def test_evaluation_times_lie_among_events():
 def test_what_cannot_be_scored_is_said(ask, said):
     with pytest.raises(ValueError, match=said):
         ask()
+
+
+def cohort(n=80):
+    rng = np.random.default_rng(0)
+    time = np.ceil(10 * rng.exponential(size=n)) / 10  # with ties
+    return rng.random(n) < 0.7, time, rng.integers(0, 3, n)
+
+
+def test_kaplan_meier_is_that_of_scikit_survival():
+    nonparametric = pytest.importorskip("sksurv.nonparametric")
+    event, time, _ = cohort()
+    x, y = nonparametric.kaplan_meier_estimator(event, time)
+    at, survival, error = kaplan_meier(event, time)
+    np.testing.assert_allclose(survival, y[np.isin(x, at)], rtol=1e-12)
+    assert (error >= 0).all()
+
+
+def test_greenwood_is_binomial_without_censoring():
+    time = np.arange(1, 11.0)
+    at, survival, error = kaplan_meier(np.ones(10, bool), time)
+    np.testing.assert_allclose(error[:-1], np.sqrt(survival * (1 - survival) / 10)[:-1], rtol=1e-9)
+    np.testing.assert_array_equal(at, time)
+
+
+def test_the_log_rank_test_is_that_of_scikit_survival():
+    compare = pytest.importorskip("sksurv.compare")
+    from diagatt.lifetimes import make_times
+
+    event, time, group = cohort()
+    statistic, p = compare.compare_survival(make_times(event, time), group)
+    ours = log_rank(event, time, group)
+    assert ours.statistic == pytest.approx(statistic, rel=1e-9)
+    assert ours.p == pytest.approx(p, rel=1e-9)

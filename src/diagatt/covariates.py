@@ -11,8 +11,6 @@ from sklearn.utils import _safe_indexing
 from diagatt.arrays import InputError
 from diagatt.ragged import RaggedRows
 
-__all__ = ["WithCovariates", "parted"]
-
 
 class WithCovariates(Sequence):
     """Samples with their covariates, as one X.

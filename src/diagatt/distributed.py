@@ -18,8 +18,6 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-__all__ = ["Group", "Job", "current_group", "joined"]
-
 
 @dataclass
 class Group:

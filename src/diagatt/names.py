@@ -1,4 +1,4 @@
-"""Columns by name: which names a container has, and its columns in the order of a fit."""
+"""Names of columns, which columns of new data are matched by, and ids of samples and rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from diagatt.arrays import InputError, twin
+from diagatt.arrays import InputError, frozen, twin
 
 Names = tuple[str, ...]
 
@@ -138,3 +138,44 @@ def listed(names: Sequence[str]) -> str:
 
 def _warn(message: str) -> None:
     warnings.warn(message, UserWarning, stacklevel=2)
+
+
+def checked_ids(given: Any, what: str, count: int) -> Any:
+    """Return ids as text; None if there are none.
+
+    A column of Arrow stays one: a store has an id for every row, and fits do not look at them.
+    """
+    if given is None:
+        return None
+    if type(given).__name__ == "StringArray" and len(given) == count:
+        return given
+    given = list(given)
+    ids = np.array([str(one) for one in given], dtype=object)
+    if len(ids) != count:
+        raise ValueError(f"{what} has {len(ids)} entries: {count} are needed.")
+    words = {one for one in given if isinstance(one, str)}
+    for one in given if words else ():
+        if not isinstance(one, str) and str(one) in words:
+            raise ValueError(
+                f"{what} has {one!r} and {str(one)!r}, which read alike: use one type."
+            )
+    return frozen(ids)
+
+
+def id_texts(ids: Any) -> np.ndarray | None:
+    """Return ids as an array of str."""
+    if ids is None or isinstance(ids, np.ndarray):
+        return ids
+    return frozen(np.array(ids.to_pylist(), dtype=object))
+
+
+def chosen_ids(ids: Any, which: Any) -> Any:
+    """Return some of the ids, in an array or a column of Arrow."""
+    if isinstance(ids, np.ndarray) or isinstance(which, slice):
+        return ids[which]
+    return ids.take(which)
+
+
+def joined_ids(ids: list[Any]) -> np.ndarray | None:
+    """Return the ids of several parts; None if a part has none."""
+    return None if any(own is None for own in ids) else np.concatenate(ids)

@@ -35,10 +35,7 @@ from diagatt.coerce import (
     samples,
     stacked,
 )
-from diagatt.ids import checked_ids, chosen_ids, id_texts, joined_ids
-from diagatt.names import checked, listed, names_of
-
-__all__ = ["RaggedRows"]
+from diagatt.names import checked, checked_ids, chosen_ids, id_texts, joined_ids, listed, names_of
 
 
 class RaggedRows(Sequence):

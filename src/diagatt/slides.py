@@ -1,7 +1,6 @@
 """Whole slides as samples: features of TRIDENT, CLAM and STAMP, and attention back onto slides."""
 
-from diagatt.kinds.slides.files import SlideFile
-from diagatt.kinds.slides.folder import SlideFolder
+from diagatt.kinds.slides.files import SlideFile, SlideFolder
 from diagatt.kinds.slides.patches import SlidePatches, slide_patches, to_geojson, top_patches
 from diagatt.kinds.slides.samples import SlideSamples, read_slides
 from diagatt.plots.heat_maps import write_heat_maps

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from diagatt.attention.blend import Blend, Member
-from diagatt.attention.samplefeatures import SampleFeatures
+from diagatt.attention.sample_features import SampleFeatures
 from diagatt.families import get_family
 from diagatt.rowmaps import ROW_MAPS
 from tests.attention.samples import every_form, module, parts, samples

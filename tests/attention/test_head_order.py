@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from diagatt import DiagAttRegressor, DiagonalAttention
-from diagatt.attention.blend import Blend, Member
-from diagatt.attention.head_order import matching_order, with_heads_in_order
-from diagatt.attention.samplefeatures import SampleFeatures
+from diagatt.attention.blend import Blend, Member, matching_order, with_heads_in_order
+from diagatt.attention.sample_features import SampleFeatures
 from diagatt.families import get_family
 from diagatt.rowmaps import ROW_MAPS
 from diagatt.solvers import Auto, Likelihood, Mixture

@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from diagatt import DiagonalAttention
-from diagatt.attention import narrow
+from diagatt.attention import pullback
 from diagatt.attention.blend import Member
-from diagatt.attention.narrow import narrowed
-from diagatt.attention.samplefeatures import SampleFeatures
+from diagatt.attention.pullback import narrowed
+from diagatt.attention.sample_features import SampleFeatures
 from diagatt.rowmaps import ROW_MAPS
 from tests.attention.samples import offsets_of
 
@@ -18,7 +18,7 @@ NO_FEATURES = SampleFeatures((), torch.zeros(0), torch.ones(0))
 
 @pytest.fixture(autouse=True)
 def _any_width(monkeypatch):
-    monkeypatch.setattr(narrow, "MOST_FULL", 4)
+    monkeypatch.setattr(pullback, "MOST_FULL", 4)
     monkeypatch.setattr(ROW_MAPS["wide"], "whole", 10)
 
 

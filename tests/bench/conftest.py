@@ -1,7 +1,7 @@
 import pytest
 
 from diagatt.bench import METHODS
-from diagatt.bench.warming import warm_up
+from diagatt.bench.confined import warm_up
 
 
 @pytest.fixture(autouse=True)

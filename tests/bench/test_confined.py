@@ -50,7 +50,7 @@ def test_memory_is_that_of_the_call():
     """In a new process: this one may have memory left that earlier tests have freed."""
     script = """
 import numpy as np
-from diagatt.bench.measure import measured
+from diagatt.bench.confined import measured
 held, _, megabytes = measured(lambda: np.ones(8 * 2**20))  # 64 MB
 print(len(held), megabytes)
 """

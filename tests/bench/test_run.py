@@ -15,7 +15,7 @@ from diagatt.bench import Limits, Plan, add_own_methods, get_set, load_methods, 
 from diagatt.bench.cells import OnBags, _permuted, answer
 from diagatt.bench.methods import METHODS, Method
 from diagatt.bench.run import failure
-from diagatt.bench.splits import split
+from diagatt.bench.sets import split
 from diagatt.studies.results import ResultStore
 from tests.bench.toys import Broken, Constant, register
 

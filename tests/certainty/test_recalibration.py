@@ -8,12 +8,12 @@ import torch
 
 from diagatt import DiagAttClassifier, DiagAttRegressor
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.attention.rowterms import row_terms
+from diagatt.attention.row_terms import row_terms
 from diagatt.certainty.recalibration import LARGEST_LOSS, Recalibration, doubted, recalibration
 from diagatt.families import get_family
 from diagatt.solvers import Likelihood, Mixture
 from diagatt.solvers.existence import Existence
-from diagatt.solvers.out_of_fold import OutOfFold
+from diagatt.solvers.folds import OutOfFold
 from diagatt.solvers.problem import Samples
 
 VALUE = torch.tensor([1.0, -1.0, 0.0], dtype=torch.float64)
@@ -82,10 +82,11 @@ def test_doubt_follows_weights_of_rows_and_leaves_none_alone():
 
 
 def test_only_flatter_weights_make_the_old_ones_too_sure():
-    assert Recalibration(1.2, 0.0, 10.0).says_too_sure(1.0)
-    assert not Recalibration(0.7, 0.0, 10.0).says_too_sure(0.7)  # they were less sure than they may
-    assert not Recalibration(1.2, 0.1, 1.0).says_too_sure(1.1)
-    assert Recalibration(1.0, 0.0, 0.0).says_too_sure(1.6)
+    assert Recalibration(1.2, 0.0, 10.0).shows_overconfidence(1.0)
+    # These were less sure than they may be.
+    assert not Recalibration(0.7, 0.0, 10.0).shows_overconfidence(0.7)
+    assert not Recalibration(1.2, 0.1, 1.0).shows_overconfidence(1.1)
+    assert Recalibration(1.0, 0.0, 0.0).shows_overconfidence(1.6)
 
 
 def skewed(n, seed):

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from diagatt import DiagAttRegressor, PooledRegressor, simulate
 from diagatt.commands.cli import app
-from diagatt.commands.speech import NOT_TESTED
+from diagatt.commands.messages import NOT_TESTED
 from diagatt.solvers import Uniform
 
 

@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits, load_wine
 
 from diagatt import datasets
 from diagatt.datasets.bags import Bags
-from diagatt.datasets.pools import N_POOLS
+from diagatt.datasets.drawn import N_POOLS
 from diagatt.ragged import RaggedRows
 from tests.datasets import packages
 

@@ -88,7 +88,7 @@ def test_another_transformer_works_but_is_not_saved(tmp_path):
 def test_encoders_of_stores(tmp_path, monkeypatch):
     X, y = rows(40)
     store = RowStore.from_rows(tmp_path / "s", X, y, dtype="float64", shard_mib=0.001)
-    monkeypatch.setattr("diagatt.estimators.stored.READ_WHOLE", 0)
+    monkeypatch.setattr("diagatt.estimators.containers.READ_WHOLE", 0)
     stored = DiagAttRegressor(encoder=PCA(2), **QUICK).fit(store)
     memory = DiagAttRegressor(encoder=PCA(2), **QUICK).fit(X, y)
     np.testing.assert_allclose(stored.predict(store), memory.predict(X), rtol=1e-4)

@@ -12,7 +12,7 @@ from diagatt.metrics import rmse
 from diagatt.modelfile import ModelFileError
 from diagatt.segments import sample_blocks
 from diagatt.solvers import Gradient, Mixture, Model
-from diagatt.solvers.gradient.joint import EncoderRun
+from diagatt.solvers.gradient.adam import EncoderRun
 from tests.closeness import assert_equal_up_to_rounding
 from tests.solvers.samples import problem_of, ragged
 

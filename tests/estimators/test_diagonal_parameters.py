@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from diagatt import DiagAttClassifier, DiagAttRegressor, RaggedRows
-from diagatt.estimators.presets import get_preset
+from diagatt.estimators.diagonal_base import get_preset
 from diagatt.solvers import Auto, Gradient, Likelihood, Uniform
 from tests.closeness import assert_equal_up_to_rounding
 from tests.estimators.diagonal_samples import D, classifier, marked_rows, one_row_data, regressor

@@ -17,7 +17,7 @@ from diagatt import (
     modelfile,
 )
 from diagatt.attention.blend import Member
-from diagatt.attention.samplefeatures import SampleFeatures
+from diagatt.attention.sample_features import SampleFeatures
 from diagatt.estimators.members import StoredMember
 from diagatt.rowmaps import ROW_MAPS
 from diagatt.solvers import Auto, Uniform

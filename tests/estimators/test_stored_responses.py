@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
 from diagatt import DiagAttClassifier, DiagAttRegressor, DiagAttSurvival, RowStore, simulate
-from diagatt.estimators import stored as stored_estimators
+from diagatt.estimators import containers
 from diagatt.solvers import Gradient, Likelihood, Mixture, Uniform, shape
 from tests.solvers.stores import assert_same, stored
 
@@ -16,7 +16,7 @@ LIKELIHOOD = {"solver": Likelihood(max_iterations=5), "random_state": 0}
 
 @pytest.fixture(autouse=True)
 def no_store_is_small(monkeypatch):
-    monkeypatch.setattr(stored_estimators, "READ_WHOLE", 0)
+    monkeypatch.setattr(containers, "READ_WHOLE", 0)
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_outcomes_in_their_units(outcomes, tmp_path):
 
 
 def test_a_small_store_is_read_with_the_names_of_its_outcomes(outcomes, tmp_path, monkeypatch):
-    monkeypatch.setattr(stored_estimators, "READ_WHOLE", 10**9)
+    monkeypatch.setattr(containers, "READ_WHOLE", 10**9)
     X, y = outcomes
     store = stored(tmp_path, X, pd.DataFrame(y, columns=["bmi", "age"]), shards=3)
     assert list(DiagAttRegressor(**LIKELIHOOD).fit(store).outcomes_) == ["bmi", "age"]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from diagatt import DiagAttClassifier, DiagAttRegressor, RaggedRows, RowStore
-from diagatt.estimators import stored
+from diagatt.estimators import containers
 from diagatt.families import get_family
 from diagatt.solvers import SOLVERS
 
@@ -150,5 +150,5 @@ def fit_all() -> dict[str, np.ndarray]:
 
 
 if __name__ == "__main__":
-    stored.READ_WHOLE = 0  # as in the tests
+    containers.READ_WHOLE = 0  # as in the tests
     np.savez_compressed(FITS, **fit_all())

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from diagatt.estimators import stored
+from diagatt.estimators import containers
 from tests.golden.cases import CASES, FITS, SEEDS, fit
 
 # Without these, an "auto" optimizer takes L-BFGS, whose path depends on the processor's rounding.
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning"
 
 @pytest.fixture(autouse=True)
 def _no_store_is_read_whole(monkeypatch):
-    monkeypatch.setattr(stored, "READ_WHOLE", 0)
+    monkeypatch.setattr(containers, "READ_WHOLE", 0)
 
 
 @pytest.fixture(scope="module")

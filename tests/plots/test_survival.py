@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from diagatt import DiagAttSurvival, plots
-from diagatt.kaplan_meier import kaplan_meier, log_rank
 from diagatt.lifetimes import make_times
+from diagatt.survival_metrics import kaplan_meier, log_rank
 
 
 def cohort(n=90):

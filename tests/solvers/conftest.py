@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from diagatt import simulate
-from diagatt.estimators import stored as stored_estimators
+from diagatt.estimators import containers
 from tests.solvers.stores import D, N, P, stored
 
 
 @pytest.fixture
 def nothing_is_read_whole(monkeypatch):
-    monkeypatch.setattr(stored_estimators, "READ_WHOLE", 0)
+    monkeypatch.setattr(containers, "READ_WHOLE", 0)
 
 
 @pytest.fixture(scope="module")

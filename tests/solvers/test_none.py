@@ -86,7 +86,7 @@ N, P, D = 60, 4, 2
 @pytest.mark.parametrize("readout", ["pooled", "mixture"])
 def test_covariance_is_that_of_dense_derivatives(readout, monkeypatch):
     """Parameters are W, u, v, b, ν, a and log φ; anywhere, the check for a minimum is off."""
-    monkeypatch.setattr("diagatt.solvers.sandwich.covariance.MOST_STEP", np.inf)
+    monkeypatch.setattr("diagatt.solvers.sandwich.MOST_STEP", np.inf)
     rng, family = np.random.default_rng(0), get_family("gaussian")
     has_phi = readout == "mixture"
     X = torch.tensor(rng.normal(size=(N, P, D)))

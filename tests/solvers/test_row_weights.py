@@ -106,7 +106,7 @@ def test_a_store_keeps_weights(data, weights, tmp_path, monkeypatch):
     assert len(store.shards) > 2
     assert store.to_rows() == X
     assert X[[5, 3]] == store.take([5, 3]).X
-    monkeypatch.setattr("diagatt.estimators.stored.READ_WHOLE", 0)
+    monkeypatch.setattr("diagatt.estimators.containers.READ_WHOLE", 0)
     for solver in (Likelihood(max_iterations=5), Mixture(optimizer="adam", max_epochs=2)):
         model = DiagAttRegressor(solver=solver, random_state=0).fit(store)
         np.testing.assert_allclose(model.predict(store), model.predict(X), atol=1e-9)

@@ -11,8 +11,7 @@ from diagatt.segments import segment_sum
 from diagatt.solvers import Gradient, Likelihood, Mixture
 from diagatt.solvers.likelihood.errors import gaussian_moments
 from diagatt.solvers.problem import Samples
-from diagatt.solvers.sandwich import Objective, sandwich_errors
-from diagatt.solvers.sandwich.covariance import MOST_LEVERAGE
+from diagatt.solvers.sandwich import MOST_LEVERAGE, Objective, sandwich_errors
 
 pytestmark = pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning")
 N, P, D = 60, 4, 2
@@ -109,7 +108,7 @@ def meat_and_bread(inverse, S, q):
 )
 def test_covariance_is_that_of_dense_derivatives(family, readout, monkeypatch):
     """Anywhere, also away from the minimum, where the check for it is switched off."""
-    monkeypatch.setattr("diagatt.solvers.sandwich.covariance.MOST_STEP", np.inf)
+    monkeypatch.setattr("diagatt.solvers.sandwich.MOST_STEP", np.inf)
     samples = random_samples(family)
     K, has_phi = samples.n_outputs, readout == "mixture" and samples.family.has_dispersion
     generator = np.random.default_rng(1)
@@ -190,7 +189,7 @@ def test_copies_in_one_group_are_no_new_samples():
 
 def test_factors_of_full_rank_have_the_errors_of_a_free_matrix(monkeypatch):
     """Without the correction for free parameters, which they count differently."""
-    monkeypatch.setattr("diagatt.solvers.sandwich.covariance.MOST_LEVERAGE", 0.0)
+    monkeypatch.setattr("diagatt.solvers.sandwich.MOST_LEVERAGE", 0.0)
     data = simulate.regression(150, p=4, d=2, mu=(2,), sigma2=(3,), seed=1, dtype=np.float64)
     free = DiagAttRegressor(solver=Gradient(), score_form="quadratic", random_state=0)
     free.fit(data.X, data.y)

@@ -5,8 +5,7 @@ import pytest
 
 from benchmarks.cost import IterationCost
 from diagatt import RaggedRows, simulate
-from diagatt.estimators import PooledRegressor
-from diagatt.estimators import stored as stored_estimators
+from diagatt.estimators import PooledRegressor, containers
 from diagatt.solvers.likelihood.em import EM
 from diagatt.stores import RowStore
 from tests.models import classifier, regressor
@@ -148,7 +147,7 @@ def test_stores_that_cannot_be_fitted(data, tmp_path):
 
 @pytest.mark.slow
 def test_a_small_store_is_read_whole(data, store, monkeypatch):
-    monkeypatch.setattr(stored_estimators, "READ_WHOLE", 10**6)
+    monkeypatch.setattr(containers, "READ_WHOLE", 10**6)
     model = regressor(random_state=0).fit(store)
     assert model.communication_["reductions"] == 0
     assert_same(regressor(random_state=0).fit(*data), model, 0)

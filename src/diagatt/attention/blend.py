@@ -4,7 +4,8 @@ Member m maps rows (`diagatt.rowmaps`), attends to them and predicts; the blend 
 
 .. math:: \mathrm E(y | X) = \sum_m w_m\, g^{-1}(z_m), \qquad κ = \sum_m a_m κ_m .
 
-A member without attention has a weight w in predictions but no vote a in the attention.
+A member without attention has a weight w in predictions but no vote a in the attention. The heads
+of a fit have no order of their own, so those of all members are put in one order.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import torch
+from scipy.optimize import linear_sum_assignment
 from torch import Tensor, nn
 
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.attention.head_order import matching_order, with_heads_in_order
 from diagatt.attention.module import AttentionModule
-from diagatt.attention.samplefeatures import SampleFeatures
+from diagatt.attention.sample_features import SampleFeatures
 from diagatt.families import Family
 from diagatt.rowmaps import RowMap
 from diagatt.segments import map_blocks
@@ -26,13 +27,43 @@ from diagatt.segments import map_blocks
 LEAST_PROBABILITY = 1e-12
 
 
+def matching_order(overlap: Tensor) -> list[int]:
+    """Return the order in which the heads of one fit attend most like those of another.
+
+    Parameters
+    ----------
+    overlap : tensor of shape (R, R)
+        Σ_j κ_j κ'_j over all rows. Lines are the heads whose order is kept, columns are those that
+        are put in order.
+
+    Examples
+    --------
+    >>> matching_order(torch.tensor([[0.1, 2.0], [3.0, 0.4]]))
+    [1, 0]
+    """
+    return linear_sum_assignment(-overlap.cpu().numpy())[1].tolist()
+
+
+@torch.no_grad()
+def with_heads_in_order(module: DiagonalAttention, order: list[int]) -> DiagonalAttention:
+    """Return the same attention with its heads in a different order."""
+    if order == list(range(module.n_heads)):
+        return module
+    query, key = module.small_factors or (module.query_key.matrix(), None)
+    return DiagonalAttention.with_parameters(
+        *(query[order], None if key is None else key[order], module.value[order]),
+        *(module.intercept, module.covariate),
+        **module.settings,
+    )
+
+
 class Member(nn.Module):
-    """One attention of a blend, with what it does to rows first.
+    """One attention of a blend, with the map of the rows that it attends to.
 
     Parameters
     ----------
     attention : DiagonalAttention
-        Of mapped rows; its covariates are the user's and, after them, the features of samples.
+        Attends to mapped rows. Its covariates are the user's, followed by features of samples.
     rows : RowMap
     features : SampleFeatures
     weight, vote : float
@@ -71,18 +102,18 @@ class Member(nn.Module):
         offset: Tensor | None = None,
         log_prior: Tensor | None = None,
     ) -> Tensor:
-        """Return linear predictors of rows that its map has seen, (n, K)."""
-        beside = self.beside(mapped, offsets, covariates, log_prior)
-        return self.attention(mapped, offsets, beside, offset, log_prior=log_prior)
+        """Return linear predictors of mapped rows, (n, K)."""
+        Z = self.all_covariates(mapped, offsets, covariates, log_prior)
+        return self.attention(mapped, offsets, Z, offset, log_prior=log_prior)
 
-    def beside(
+    def all_covariates(
         self,
         mapped: Tensor,
         offsets: Tensor,
         covariates: Tensor | None,
         log_prior: Tensor | None = None,
     ) -> Tensor:
-        """Return what is seen besides mapped rows: covariates and features of samples."""
+        """Return covariates and features of samples side by side, (n, q + e)."""
         features = self.features(mapped, offsets, log_prior)
         if covariates is None:
             return features
@@ -98,7 +129,7 @@ class Member(nn.Module):
 
 
 def with_mapped(members: Iterable[Member], values: Tensor) -> Iterator[tuple[Member, Tensor]]:
-    """Yield members with rows as they see them; a map that several share is applied once."""
+    """Yield each member with its mapped rows; a map that members share is applied once."""
     found: dict[int, Tensor] = {}
     for member in members:
         key = id(member.rows)
@@ -152,7 +183,8 @@ class Blend(AttentionModule):
         values, offsets, log_prior
             Samples to attend to.
         like : tensor of shape (N, R), optional
-            Attention whose order of heads is taken over; by default that of the largest vote.
+            Attention whose order of heads is taken over; by default, that of the member with the
+            largest vote.
         """
         if self.n_heads == 1:
             return

@@ -1,13 +1,25 @@
-r"""Heads that know their rows are distinct (AᵀA = I, below equation eq:structure_decomp_R).
+r"""The joint distribution of the rows of several heads, and the mixture over those rows.
 
-Given scores, the rows of R heads have the joint distribution
+If heads choose distinct rows (AᵀA = I, below equation eq:structure_decomp_R), the rows of R heads
+have the joint distribution
 
-.. math:: P(j_1, …, j_R) ∝ \prod_k e^{ψ_{j_k k}} \; 1\{j_1, …, j_R \text{ distinct}\}.
+.. math:: P(j_1, …, j_R) ∝ \prod_k e^{ψ_{j_k k}} \; 1\{j_1, …, j_R \text{ distinct}\},
 
-It is summed exactly over the K best rows of each head; the rest carries next to no mass.
+given their scores. It is summed exactly over the K best rows of each head; all other rows have
+hardly any mass. A choice of one row per head is called an assignment.
+
+The mixture over rows takes attention as the probability that a row is active. Its response is a GLM
+of the active row, not of the pooled row, so that with one head
+
+.. math:: p(y | X) = \sum_j κ_j\, p(y | ⟨v, x_j⟩ + b, φ), \qquad
+          \mathrm E(y | X) = \sum_j κ_j\, g^{-1}(⟨v, x_j⟩ + b).
+
+With R heads the sums run over assignments, whose predictors are :math:`\sum_r ⟨v_r, x_{j_r}⟩ + b`.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,10 +29,13 @@ from diagatt.segments import (
     row_positions,
     sample_of_row,
     segment_argmax,
+    segment_logsumexp,
     segment_softmax,
+    spread,
 )
 
 COUPLINGS = ("independent", "distinct")
+READOUTS = ("pooled", "mixture")
 # Joint assignments per sample: 20 rows each for two heads, 10 for three.
 MOST_ASSIGNMENTS = 1000
 MOST_CANDIDATES = 20
@@ -116,7 +131,7 @@ def joint_log_weights(best: Tensor, rows: Tensor, distinct: bool = True) -> Tens
 
 
 def along(x: Tensor, axis: int, n_axes: int) -> Tensor:
-    """Put (n, K) on one of several assignment axes: (n, 1, …, K, …, 1)."""
+    """Return (n, K) along one of several assignment axes, (n, 1, …, K, …, 1)."""
     return x.reshape(len(x), *(-1 if a == axis else 1 for a in range(n_axes)))
 
 
@@ -124,6 +139,17 @@ def head_marginal(joint: Tensor, k: int) -> Tensor:
     """Sum an (n, K, …, K) tensor over all heads but k, (n, K)."""
     others = [a + 1 for a in range(joint.ndim - 1) if a != k]
     return joint.sum(dim=others) if others else joint
+
+
+def row_marginals(joint: Tensor, rows: Tensor, n_rows: int) -> Tensor:
+    """Return the probability of every row for each head, (N, R), of assignments (n, K, …, K)."""
+    heads = [
+        joint.new_zeros(n_rows).index_add(
+            0, rows[:, k].flatten(), head_marginal(joint, k).flatten()
+        )
+        for k in range(rows.shape[1])
+    ]
+    return torch.stack(heads, dim=1)
 
 
 def coupled_attention(scores: Tensor, offsets: Tensor) -> Tensor:
@@ -142,13 +168,7 @@ def coupled_attention(scores: Tensor, offsets: Tensor) -> Tensor:
     best, rows = top_candidates(scores, offsets, n_candidates(R))
     log_weights = joint_log_weights(best, rows).flatten(1)
     joint = torch.softmax(log_weights, dim=1).reshape((n,) + (best.shape[2],) * R)
-    heads = [
-        scores.new_zeros(len(scores)).index_add(
-            0, rows[:, k].flatten(), head_marginal(joint, k).flatten()
-        )
-        for k in range(R)
-    ]
-    return torch.stack(heads, dim=1)
+    return row_marginals(joint, rows, len(scores))
 
 
 def distinct_argmax(weights: Tensor, offsets: Tensor) -> Tensor:
@@ -166,3 +186,58 @@ def distinct_argmax(weights: Tensor, offsets: Tensor) -> Tensor:
     axes = torch.unravel_index(place, (K,) * R)
     chosen = torch.stack([rows[torch.arange(n), k, axes[k]] for k in range(R)], dim=1)
     return chosen - offsets[:-1, None]
+
+
+class Assignments(NamedTuple):
+    """All assignments of rows to heads, sample by sample, one line per assignment."""
+
+    log_probability: Tensor  # (M,)
+    predictor: Tensor  # (M, K)
+    offsets: Tensor  # (n + 1,)
+
+
+def assignments(
+    scores: Tensor, effects: Tensor, shared: Tensor, offsets: Tensor, distinct: bool
+) -> Assignments:
+    """Return all assignments of rows to heads with their probabilities and predictors.
+
+    Parameters
+    ----------
+    scores : tensor of shape (N, R)
+        ψ/τ of packed rows.
+    effects : tensor of shape (N, R, K)
+        ⟨v_r, x_j⟩.
+    shared : tensor of shape (n, K)
+        The part of the predictor that all rows of a sample have in common.
+    offsets : tensor of shape (n + 1,)
+    distinct : bool
+        Whether the heads choose different rows.
+
+    Examples
+    --------
+    >>> scores, offsets = torch.zeros(3, 1), torch.tensor([0, 2, 3])
+    >>> found = assignments(scores, torch.ones(3, 1, 1), torch.zeros(2, 1), offsets, True)
+    >>> found.log_probability.exp()
+    tensor([0.5000, 0.5000, 1.0000])
+    """
+    log_weights, z, places = weighted_assignments(scores, effects, shared, offsets, distinct)
+    total = segment_logsumexp(log_weights, places)
+    return Assignments(log_weights - spread(total, places), z, places)
+
+
+def weighted_assignments(
+    scores: Tensor, effects: Tensor, shared: Tensor, offsets: Tensor, distinct: bool
+) -> Assignments:
+    """Return assignments with summed scores instead of log probabilities."""
+    n, R = len(offsets) - 1, scores.shape[1]
+    if R == 1:
+        return Assignments(scores[:, 0], effects[:, 0] + spread(shared, offsets), offsets)
+    best, rows = top_candidates(scores, offsets, n_candidates(R))  # (n, R, C)
+    log_weights = joint_log_weights(best, rows, distinct).flatten(1)
+    z = shared.reshape(n, *[1] * R, -1)
+    for r in range(R):
+        own = effects[rows[:, r], r]  # (n, C, K)
+        z = z + own.reshape(n, *(-1 if a == r else 1 for a in range(R)), own.shape[-1])
+    per_sample = log_weights.shape[1]  # C^R
+    places = torch.arange(n + 1, device=offsets.device) * per_sample
+    return Assignments(log_weights.flatten(), z.reshape(n * per_sample, -1), places)

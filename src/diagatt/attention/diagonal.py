@@ -10,7 +10,7 @@ and a value vector predicts:
     z      &= \sum_r ⟨v_r, X^\top κ_r⟩ + b            && \text{(final_estimator_multi)}
 
 The paper writes W = W_Q W_Kᵀ and has no intercept b; both are options here. So is the readout: z
-may also be the predictor of a mixture over rows, see `diagatt.attention.mixture`.
+may also be the predictor of a mixture over rows, see `diagatt.attention.coupling`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,16 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from diagatt.attention.coupling import COUPLINGS, attend, is_distinct
-from diagatt.attention.mixture import READOUTS, Assignments, assignments
+from diagatt.attention.coupling import (
+    COUPLINGS,
+    READOUTS,
+    Assignments,
+    assignments,
+    attend,
+    is_distinct,
+)
 from diagatt.attention.module import AttentionModule
-from diagatt.attention.nonerow import Candidates, known_with_none, none_scores, with_none
+from diagatt.attention.none_row import Candidates, known_with_none, none_scores, with_none
 from diagatt.attention.query_key import PARAMETERIZATIONS
 from diagatt.families import Family, get_family
 from diagatt.scores import get_score_form
@@ -73,7 +79,7 @@ class DiagonalAttention(AttentionModule):
     value_bound, score_bound : float, optional
         The paper's bounded parameter space: ‖V‖_F ≤ R₁ and ‖W_r‖_op ≤ R₂, kept by `project_`.
     none : bool
-        Whether samples may have no row of interest, see `diagatt.attention.nonerow`; heads then
+        Whether samples may have no row of interest, see `diagatt.attention.none_row`; heads then
         choose rows independently of each other.
 
     Examples
@@ -196,6 +202,18 @@ class DiagonalAttention(AttentionModule):
             self.none_score.zero_()
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """What `with_parameters` takes besides parameters, so that copies are of the same kind."""
+        return {
+            "temperature": self.temperature,
+            "score_form": self.score_form.name,
+            "coupling": self.coupling,
+            "groups": self.groups,
+            "readout": self.readout,
+            "family": self.family,
+        }
+
+    @property
     def has_none(self) -> bool:
         """Whether samples may have no row of interest."""
         return self.none_score is not None
@@ -240,7 +258,7 @@ class DiagonalAttention(AttentionModule):
         return scores, products
 
     def features(self, values: Tensor, offsets: Tensor, log_prior: Tensor | None = None) -> Tensor:
-        """Return the pooled rows Xᵀκ_r of all heads side by side, (n, R·d): what V multiplies.
+        """Return the pooled rows Xᵀκ_r of all heads side by side, (n, R·d), which V multiplies.
 
         The weights of none-rows, which a multiplies, follow, (n, R).
         """
@@ -333,7 +351,7 @@ class DiagonalAttention(AttentionModule):
     def shared(
         self, offsets: Tensor, covariates: Tensor | None, offset: Tensor | None = None
     ) -> Tensor:
-        """Return what all rows of a sample share of the predictor, (n, K)."""
+        """Return the part of the predictor that all rows of a sample have in common, (n, K)."""
         if covariates is None:
             shared = self.intercept.expand(len(offsets) - 1, -1)
         else:
@@ -346,24 +364,13 @@ class DiagonalAttention(AttentionModule):
         scaled = scores / self.temperature
         return assignments(scaled, effects, shared, offsets, is_distinct(self.coupling))
 
-    def log_density(
-        self,
-        y: Tensor,
-        values: Tensor,
-        offsets: Tensor,
-        covariates: Tensor | None = None,
-        phi: float | Tensor = 1.0,
-        offset: Tensor | None = None,
-        log_known: Tensor | None = None,
-        log_prior: Tensor | None = None,
-    ) -> Tensor:
+    def log_density(self, y: Tensor, *samples: Any, **known: Any) -> Tensor:
         r"""Return log p(y | X) of a mixture over rows, :math:`\log \sum_j κ_j p(y | z_j, φ)`, (n,).
 
-        With several heads the sum runs over assignments of rows to heads. With one head, rows that
-        are known not to be active may be left out by a very negative `log_known`, (N,).
+        Arguments are those of `joint_density`. With several heads the sum runs over assignments of
+        rows to heads.
         """
-        given = (y, values, offsets, covariates, phi, offset, log_known, log_prior)
-        terms, _, places = self.joint_density(*given)
+        terms, _, places = self.joint_density(y, *samples, **known)
         return segment_logsumexp(terms, places)
 
     def assignments(
@@ -389,14 +396,18 @@ class DiagonalAttention(AttentionModule):
         log_known: Tensor | None = None,
         log_prior: Tensor | None = None,
     ) -> Assignments:
-        """Return log κ p(y | z, φ) of every row that may be active, (M,), with its predictor."""
+        """Return log κ p(y | z, φ) of every row that may be active, (M,), with its predictor.
+
+        With one head, rows that are known not to be active may be left out by a very negative
+        `log_known`, (N,).
+        """
         scores, effects, places = self.candidates(values, offsets, log_prior)
         shared = self.shared(offsets, covariates, offset)
         if log_known is not None and self.has_none:
             log_known = known_with_none(log_known, offsets)
-        return self._joint_density(y, scores, effects, shared, places, phi, log_known)
+        return self.joint_density_of(y, scores, effects, shared, places, phi, log_known)
 
-    def log_density_of(
+    def joint_density_of(
         self,
         y: Tensor,
         scores: Tensor,
@@ -405,22 +416,8 @@ class DiagonalAttention(AttentionModule):
         offsets: Tensor,
         phi: float | Tensor = 1.0,
         log_known: Tensor | None = None,
-    ) -> Tensor:
-        """Return `log_density` of given `candidates`; φ may be that of every sample, (n,)."""
-        given = (y, scores, effects, shared, offsets, phi, log_known)
-        terms, _, places = self._joint_density(*given)
-        return segment_logsumexp(terms, places)
-
-    def _joint_density(
-        self,
-        y: Tensor,
-        scores: Tensor,
-        effects: Tensor,
-        shared: Tensor,
-        offsets: Tensor,
-        phi: float | Tensor,
-        log_known: Tensor | None,
     ) -> Assignments:
+        """Return `joint_density` of given `candidates`; φ may be that of every sample, (n,)."""
         if self.family is None or self.readout != "mixture" or self.groups > 1:
             raise ValueError("log_density needs readout='mixture' and one group of heads.")
         log_p, z, places = self._assignments(scores, effects, shared, offsets)
@@ -465,7 +462,7 @@ class DiagonalAttention(AttentionModule):
 
     @torch.no_grad()
     def project_(self) -> None:
-        """Return to the bounded parameter space Θ after a step (see equation obj)."""
+        """Project parameters onto the bounded space Θ after a step (see equation obj)."""
         if self.value_bound is not None:
             self.value.mul_(min(1.0, self.value_bound / max(float(self.value.norm()), 1e-300)))
         if self.score_bound is not None or self.query_key.cuts_rank:

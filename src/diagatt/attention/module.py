@@ -1,4 +1,4 @@
-"""What `diagatt.solvers.gradient.adam.train` needs of an attention module."""
+"""The interface of attention modules that `diagatt.solvers.gradient.adam.train` trains."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class AttentionModule(nn.Module):
     intercept: nn.Parameter
 
     def features(self, values: Tensor, offsets: Tensor) -> Tensor:
-        """Return what V multiplies, (n, P), of packed samples.
+        """Return the features of packed samples that V multiplies, (n, P).
 
         A module with a `forward` of its own, such as a mixture over rows, may have none.
         """
@@ -76,4 +76,4 @@ class AttentionModule(nn.Module):
         return False
 
     def project_(self) -> None:
-        """Return to the bounded parameter space; there are no bounds by default."""
+        """Project parameters onto their bounded space; there are no bounds by default."""

@@ -132,7 +132,7 @@ class StandardAttention(AttentionModule):
         return torch.softmax(scores, dim=-1)
 
     def features(self, values: Tensor, offsets: Tensor) -> Tensor:
-        """Return what V multiplies: A_r X of all heads side by side, (b, R·p·d)."""
+        """Return A_r X of all heads side by side, (b, R·p·d), which V multiplies."""
         X = self.padded(values, offsets)
         return (self.attention(X) @ X[:, None]).flatten(1)
 

@@ -6,8 +6,14 @@
 """
 
 from diagatt.bench.confined import Limits
-from diagatt.bench.methods import METHODS, Method, get_method, load_methods
-from diagatt.bench.own import DEFAULT, add_own_methods
+from diagatt.bench.methods import (
+    DEFAULT,
+    METHODS,
+    Method,
+    add_own_methods,
+    get_method,
+    load_methods,
+)
 from diagatt.bench.report import write_report
 from diagatt.bench.run import Plan, run_bench
 from diagatt.bench.sets import ASSUMPTIONS, SETS, BagSet, get_set, load_set, read_bags

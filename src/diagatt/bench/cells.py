@@ -1,4 +1,4 @@
-"""One cell of the bench: one set, one method, one split; fitted, predicted, scored."""
+"""One cell of the bench: a method is fitted to one split of one set, predicts, and is scored."""
 
 from __future__ import annotations
 
@@ -8,18 +8,63 @@ from typing import Any
 
 import numpy as np
 
-from diagatt.bench.confined import Limits, run_confined
-from diagatt.bench.measure import measured
+from diagatt.bench.confined import Limits, measured, run_confined, warm_up
 from diagatt.bench.methods import Method, accepts, get_method
-from diagatt.bench.scores import as_probabilities, score
-from diagatt.bench.sets import BagSet, load_set
-from diagatt.bench.splits import n_splits, split
-from diagatt.bench.warming import warm_up
+from diagatt.bench.sets import BagSet, load_set, n_splits, split
 from diagatt.datasets.bags import Bags
+from diagatt.metrics import class_scores, number_scores
 from diagatt.ragged import RaggedRows
 from diagatt.studies.scenarios import Scenario
 
-__all__ = ["OnBags", "answer"]
+#: Scores with the count of digits to print; the first that a task has is its main one.
+SCORES = {"auc": 3, "accuracy": 3, "r2": 3, "log_score": 3, "located": 2, "ece": 3}
+
+
+def score(
+    bags: Bags, test: np.ndarray, prediction: np.ndarray, located: np.ndarray | None
+) -> dict[str, float]:
+    """Return every score that the task has.
+
+    Parameters
+    ----------
+    bags : Bags
+    test : int array of shape (m,)
+        Test samples.
+    prediction : array of shape (m, n_classes) or (m,)
+        Probabilities in the order of sorted classes, or expected responses.
+    located : array of shape (m,), optional
+        The located row of each test sample.
+    """
+    if bags.classifies:
+        index = np.unique(bags.y, return_inverse=True)[1]
+        found = class_scores(index[test], prediction)
+    else:
+        found = number_scores(bags.y[test], prediction, bags.family)
+    if located is not None and bags.row_labels is not None:
+        share = located_share([bags.key_rows()[i] for i in test], located)
+        found |= {"located": share} if share is not None else {}
+    return found
+
+
+def located_share(true_rows: list[np.ndarray], located: np.ndarray) -> float | None:
+    """Return the share of samples with key rows in which a key row is located; None without any.
+
+    Examples
+    --------
+    >>> located_share([np.array([2]), np.array([]), np.array([0, 1])], np.array([2, 5, 3]))
+    0.5
+    """
+    hits = [row in rows for rows, row in zip(true_rows, located, strict=True) if len(rows)]
+    return float(np.mean(hits)) if hits else None
+
+
+def as_probabilities(prediction: Any, n_classes: int) -> np.ndarray:
+    """Return (m, n_classes) probabilities; a vector is that of class 1."""
+    p = np.asarray(prediction, dtype=np.float64)
+    p = np.column_stack([1 - p, p]) if p.ndim == 1 else p
+    if p.shape[1] != n_classes or not np.isfinite(p).all():
+        raise ValueError(f"probabilities have shape {p.shape} or are not finite.")
+    return p
 
 
 @dataclass(frozen=True)
@@ -28,9 +73,9 @@ class OnBags(Scenario):
 
     With `shuffled`, responses are permuted within every training part and within every test part,
     before anything is fitted: a method that then predicts better than chance has seen test
-    responses. Were those of the test part left as they are, honest methods would be far from an AUC
-    of 0.5, on either side, wherever classes differ along few directions: a direction learnt from
-    noise separates them, too. Replications beyond the last split permute the same parts again.
+    responses. If those of the test part were left unchanged, correct methods would be far from an
+    AUC of 0.5, on either side, wherever classes differ along few directions: a direction learnt
+    from noise separates them, too. Replications beyond the last split permute the same parts again.
     """
 
     chosen: BagSet
@@ -54,7 +99,7 @@ class OnBags(Scenario):
         """Return what a result depends on, for its key; limits are not part of it."""
         chosen = {"source": self.chosen.source, "options": dict(self.chosen.options)}
         if "." in self.chosen.source:  # the key of a file is its content, not its place
-            from diagatt.bench.splits import fingerprint
+            from diagatt.bench.sets import fingerprint
 
             chosen["source"] = fingerprint(load_set(self.chosen))
         return {"set": chosen, "method": get_method(method).described()}

@@ -1,4 +1,7 @@
-"""Comparison of stored results: means, ranks, and paired differences."""
+"""Comparison of stored results: means, ranks and paired differences, and two checks of methods.
+
+The checks are whether a method uses test labels, and whether it follows the assumption of bags.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,19 @@ import numpy as np
 from scipy.stats import studentized_range
 
 from diagatt.bench.run import Plan, failure
-from diagatt.bench.sets import load_set
-from diagatt.bench.splits import N_FOLDS, n_splits, split
+from diagatt.bench.sets import ASSUMPTIONS, N_FOLDS, load_set, n_splits, split
 from diagatt.metrics import calibration_error
 from diagatt.studies.results import ResultStore
-
-__all__ = ["MAIN", "Comparison", "critical_difference", "mean_ranks", "tried_on_most"]
+from diagatt.tables import markdown_table
 
 #: The score by which a task is judged first.
 MAIN = {"binary": "auc", "multiclass": "accuracy", "regression": "r2"}
 #: Scores that are better if they are smaller.
 COSTS = ("ece", "rmse", "mae", "fit_seconds", "predict_seconds", "peak_mb")
+LEAK = 0.05
+LEAST_FOR_LEAKS = 200  # samples; smaller sets say too little
+PERMUTATIONS = 60  # at most, per set
+FOLLOWS = 0.9  # AUC from which a method is said to follow the assumption
 
 
 @dataclass
@@ -187,3 +192,73 @@ def critical_difference(n_methods: int, n_sets: int) -> float:
     """
     q = studentized_range.ppf(0.95, n_methods, np.inf) / np.sqrt(2)
     return float(q * np.sqrt(n_methods * (n_methods + 1) / (6 * n_sets)))
+
+
+def assumptions(plan: Plan, store: ResultStore) -> str:
+    """Return how methods did in the unit tests of the multiple-instance assumption."""
+    stored = Comparison.of(Plan(ASSUMPTIONS.values(), plan.methods), store)
+    if not stored.found:
+        return ""
+    lines = []
+    for method in stored.methods:
+        values = {name: stored.mean(name, method, "auc") for name in ASSUMPTIONS}
+        lines.append([method, *(_judged(value) for value in values.values())])
+    return "\n".join(
+        [
+            "## Unit tests of the multiple-instance assumption: AUC",
+            "",
+            "The three algorithms of Raff and Holt (2310.17867). Training bags offer a shortcut "
+            "that the assumption forbids, test bags turn it round: near 1 the method follows the "
+            f"assumption (bold from {FOLLOWS} on), below 0.5 it takes the shortcut (in italics). "
+            "That is no fault where bags of both kinds may have rows of their own; it is one where "
+            "only positive bags may.",
+            "",
+            markdown_table(["method", *ASSUMPTIONS], lines),
+            "",
+            *(f"- {p.name}: {load_set(p.chosen).description}" for p in stored.plan.sets),
+        ]
+    )
+
+
+def _judged(auc: float | None) -> str:
+    if auc is None:
+        return "–"
+    return f"**{auc:.2f}**" if auc >= FOLLOWS else f"*{auc:.2f}*" if auc < 0.5 else f"{auc:.2f}"
+
+
+def leaks(plan: Plan, store: ResultStore) -> str:
+    """Return AUCs after training on permuted labels, with their standard errors."""
+    places = [p for p in plan.sets if load_set(p.chosen).classifies and not p.shuffled]
+    chosen = [p.chosen for p in places if len(load_set(p.chosen)) >= LEAST_FOR_LEAKS]
+    permuted = Plan(chosen, plan.methods, shuffled=True, splits=PERMUTATIONS)
+    stored = Comparison.of(permuted, store)
+    lines, far, n, clear = [], [], 0, 0
+    for name in stored.sets:
+        cells = []
+        for method in stored.methods:
+            values = list(stored.values(name, method, "auc").values())
+            if not values:
+                cells.append("")
+                continue
+            error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+            cells.append(f"{np.mean(values):.2f} ± {error:.2f} ({len(values)})")
+            n += 1
+            clear += int(np.mean(values) - 0.5 > max(LEAK, 2 * error))
+            if abs(np.mean(values) - 0.5) > LEAK:
+                far.append(f"{method} on {name.partition('~')[0]} ({cells[-1]})")
+        lines.append([name, *cells])
+    if not lines:
+        return ""
+    return "\n".join(
+        [
+            "## Leak test: AUC after training on permuted labels",
+            "",
+            "Labels are permuted within training parts and within test parts, anew for each fit; "
+            "in brackets how many fits. Whoever has seen no test label is at 0.5, up to the "
+            "standard error. "
+            f"{n - len(far)} of {n} cells are within {LEAK}{'; not: ' if far else ''}"
+            f"{', '.join(far)}. {clear} are above it by more than two standard errors.",
+            "",
+            markdown_table(["set", *stored.methods], lines),
+        ]
+    )

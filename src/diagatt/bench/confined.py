@@ -1,7 +1,9 @@
 """A function in a process of its own, with limits of time and memory.
 
 The child is a fork, so it starts at once with all data in memory; the system stops it when it has
-used its seconds, whichever library it is in.
+used its seconds, whichever library it is in. What a method imports when it first fits is imported
+in the parent (`warm_up`): otherwise every child would import the same libraries again, and its
+seconds and memory would include the imports.
 """
 
 from __future__ import annotations
@@ -12,13 +14,20 @@ import os
 import resource
 import signal
 import sys
+import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Limits", "run_confined"]
+import numpy as np
+
+from diagatt.bench.methods import get_method
+from diagatt.ragged import RaggedRows
 
 STUCK = 300  # seconds on the clock without any CPU time, after which a process counts as stuck
 
@@ -122,3 +131,58 @@ def _limit(limits: Limits) -> None:
         held = int(statm.read().split()[0]) * resource.getpagesize()
     size = held + int(limits.gigabytes * 2**30)
     resource.setrlimit(resource.RLIMIT_AS, (size, size))
+
+
+def measured(function: Callable[[], Any]) -> tuple[Any, float, float]:
+    """Return what a call returns, its CPU seconds, and by how many MB the memory grew at its peak.
+
+    Memory is read from Linux's ``/proc``.
+
+    Examples
+    --------
+    >>> result, seconds, megabytes = measured(lambda: sum(range(10)))
+    >>> result, seconds < 1, megabytes < 100
+    (45, True, True)
+    """
+    Path("/proc/self/clear_refs").write_text("5")  # forget earlier peaks
+    before, start = _status("VmRSS"), time.process_time()
+    result = function()
+    seconds = time.process_time() - start
+    return result, seconds, max(_status("VmHWM") - before, 0) / 1024
+
+
+def _status(name: str) -> int:
+    """Return a quantity of this process, in kB."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(name + ":"):
+            return int(line.split()[1])
+    raise KeyError(name)
+
+
+@cache
+def warm_up(method: str, task: str) -> None:
+    """Fit a toy in a child, learn which modules that takes, and import them here.
+
+    The fit itself must not happen here: a process that has run autograd cannot be forked safely.
+    """
+    before = set(sys.modules)
+
+    def modules_of_a_fit() -> dict[str, Any]:
+        X, y = _toy(task)
+        with suppress(Exception):  # an error here occurs again where it is recorded
+            model = get_method(method).make(task, "auto", seed=0)
+            model.fit(X, y)
+            (model.predict if task == "regression" else model.predict_proba)(X)
+        return {"modules": [name for name in sys.modules if name not in before]}
+
+    for name in run_confined(modules_of_a_fit, Limits(seconds=60)).get("modules", []):
+        with suppress(Exception):  # some modules cannot be imported by their name
+            import_module(name)
+
+
+def _toy(task: str) -> tuple[RaggedRows, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = RaggedRows(rng.normal(size=(120, 3)), np.arange(0, 121, 3))
+    if task == "regression":
+        return X, rng.normal(size=40)
+    return X, np.arange(40) % (2 if task == "binary" else 3)

@@ -11,10 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox
 
-from diagatt.bench.own import DEFAULT
+from diagatt.bench.methods import DEFAULT
 from diagatt.plots.canvas import COLOURS, tidy
-
-__all__ = ["critical_difference_diagram", "groups_not_separated", "speed_picture"]
 
 
 def groups_not_separated(

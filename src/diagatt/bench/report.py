@@ -9,30 +9,27 @@ from pathlib import Path
 
 import numpy as np
 
-from diagatt.bench.checks import assumptions, leaks
 from diagatt.bench.comparison import (
     COSTS,
     MAIN,
     Comparison,
+    assumptions,
     critical_difference,
+    leaks,
     mean_ranks,
     tried_on_most,
 )
 from diagatt.bench.confined import Limits
 from diagatt.bench.drawing import critical_difference_diagram, speed_picture
-from diagatt.bench.methods import METHODS
-from diagatt.bench.own import DEFAULT
+from diagatt.bench.methods import DEFAULT, METHODS
 from diagatt.bench.run import Plan
-from diagatt.bench.sets import load_set
-from diagatt.bench.splits import N_FOLDS, n_splits
+from diagatt.bench.sets import N_FOLDS, load_set, n_splits
 from diagatt.files import write_atomically
 from diagatt.metrics.classes import FLOOR
 from diagatt.plots.canvas import figure_bytes
 from diagatt.resampling import paired_interval
 from diagatt.studies.results import ResultStore
 from diagatt.tables import markdown_table
-
-__all__ = ["write_report"]
 
 #: Tables in their order: score, title, digits.
 TABLES = (

@@ -10,12 +10,9 @@ from typing import Any
 from diagatt.bench.cells import OnBags
 from diagatt.bench.confined import Limits
 from diagatt.bench.methods import get_method
-from diagatt.bench.sets import BagSet, load_set
-from diagatt.bench.splits import n_splits
+from diagatt.bench.sets import BagSet, load_set, n_splits
 from diagatt.studies.results import ResultStore
 from diagatt.studies.tasks import Task, run_tasks
-
-__all__ = ["Plan", "failure", "run_bench"]
 
 log = logging.getLogger(__name__)
 

@@ -1,9 +1,8 @@
 """Certainty about a fit: coefficients with standard errors, rows with their posterior, contests."""
 
-from diagatt.certainty.contest import ContestReport
 from diagatt.certainty.discoveries import Discoveries
 from diagatt.certainty.rows import Certainty, NoRowOfInterestWarning, NotAPosteriorWarning
-from diagatt.certainty.summary import Summary
+from diagatt.certainty.summary import ContestReport, Summary
 from diagatt.solvers.existence import Existence
 
 __all__ = [

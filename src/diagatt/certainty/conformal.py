@@ -1,4 +1,4 @@
-r"""Intervals and class sets that cover new responses, from fits that have not seen a sample.
+r"""Intervals and class sets that cover new responses, calibrated on held-out samples.
 
 A held-out response has the normalized score
 
@@ -6,11 +6,11 @@ A held-out response has the normalized score
 
 where μ_j is what row j alone would predict and V the variance function of the family: samples
 whose rows disagree get wider intervals. The interval of a new sample has the half-width that
-covers the asked share of the scores of held-out samples that are about as ambiguous: the least,
+covers the given share of the scores of held-out samples that are about as ambiguous: the least,
 the middle or the most ambiguous third, by the entropy of attention. So intervals cover within each
 third, also where the model of the spread is wrong. Class sets hold every class that is at least as
-probable as the asked share of held-out samples of that class and third found it; where a class has
-few samples in a third, its samples in the other thirds count in part.
+probable as it was for the given share of held-out samples of that class and third. Where a class
+has few samples in a third, its samples in the other thirds count in part.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ import torch
 from torch import Tensor
 
 from diagatt.attention.blend import LEAST_PROBABILITY, Blend
+from diagatt.attention.coupling import Assignments
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.attention.mixture import Assignments
-from diagatt.attention.rowterms import row_terms
+from diagatt.attention.row_terms import row_terms
 from diagatt.families import Family
 from diagatt.segments import segment_sum
+from diagatt.solvers.folds import OutOfFold
 from diagatt.solvers.gradient.train import predictors
-from diagatt.solvers.out_of_fold import OutOfFold
 from diagatt.solvers.problem import Samples
 
 # Share of the residual variance that φ has at least.
@@ -47,7 +47,7 @@ FAR = 300.0
 
 @dataclass(frozen=True)
 class Conformity:
-    """What held-out samples say about new ones.
+    """Scores of held-out samples, by which intervals and sets of new samples are calibrated.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Conformity:
 
     @classmethod
     def joined(cls, each: Sequence[Conformity], units: Sequence[float], score: float) -> Conformity:
-        """Put those of several outcomes side by side; `units` multiply dispersions."""
+        """Join the scores of several outcomes as columns; `units` multiply dispersions."""
         scores = np.column_stack([one.scores for one in each if one.scores is not None])
         known = [one.classes for one in each if one.classes is not None]
         classes = np.column_stack(known) if known else None
@@ -85,7 +85,7 @@ class Conformity:
 
 
 def conformity_of(unseen: OutOfFold) -> Conformity:
-    """Return the scores of held-out samples, by models that have not seen them.
+    """Return the scores of held-out samples by models fitted without them.
 
     Of several outcomes, each has its own.
     """
@@ -158,14 +158,13 @@ def row_spread(predictor: DiagonalAttention | Blend, part: Samples) -> tuple[Ten
 
 
 def row_entropy(predictor: DiagonalAttention | Blend, part: Samples) -> Tensor:
-    """Return how uncertain it is which row is active, the entropy of attention in nats, (n,)."""
+    """Return the entropy of attention in nats, (n,): the uncertainty about the active row."""
     log_p, _, places = _assignments(predictor, part)
     return _entropy(log_p, places)
 
 
 def _assignments(predictor: DiagonalAttention | Blend, part: Samples) -> Assignments:
-    given = (part.values, part.offsets, part.covariates, part.offset, part.log_prior)
-    return row_terms(predictor, *given).assignments()
+    return row_terms(predictor, *part.inputs).assignments()
 
 
 def _entropy(log_p: Tensor, places: Tensor) -> Tensor:
@@ -211,7 +210,7 @@ def score_quantiles(conformity: Conformity, level: float, ambiguity: np.ndarray)
 
 
 def _thirds(held_out: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return which third of held-out samples, 0 to 2, these and new ones belong to."""
+    """Return the third of held-out samples, 0 to 2, to which these and new samples belong."""
     edges = np.quantile(held_out, [1 / 3, 2 / 3])
     return np.searchsorted(edges, held_out), np.searchsorted(edges, new)
 

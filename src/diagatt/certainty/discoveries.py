@@ -13,7 +13,7 @@ SHOWN_LINES = 40  # of a table in a notebook
 
 
 class Discovery(NamedTuple):
-    """One row that is named, with the probability that it is not the active one."""
+    """One named row, with the probability that it is not the active one."""
 
     sample: int
     row: int

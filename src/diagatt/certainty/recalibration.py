@@ -1,19 +1,29 @@
-r"""Weights of rows as flat as held-out responses have them: a temperature and doubt.
+r"""Recalibrated weights of rows, as flat as held-out responses allow: a temperature and doubt.
 
-A model whose scores mislead is too sure of some rows, which a temperature repairs, and about other
-samples its scores say nothing, which no temperature repairs. Recalibrated weights of one head are
+A model with misleading scores gives some rows too much weight, which a temperature corrects. In
+other samples its scores have no information, which no temperature corrects. Recalibrated weights of
+one head are
 
 .. math:: κ'_{ij} = (1 - δ)\, \mathrm{softmax}(ψ_i / T)_j + δ u_{ij},
 
-where u are equal weights. They are judged by the evidence of held-out responses
-(`diagatt.certainty.temperature`), in which the predictors of single rows may be corrected,
+where u are equal weights. They are judged by the evidence of held-out responses,
+in which the predictors of single rows may be corrected,
 :math:`z_{ij} + a + b z_{ij} + ⟨c, x_{ij}⟩`. Otherwise a solver that took wrong rows for the active
-ones would look right: its coefficients explain the response by those rows.
+ones would seem to be right, because its coefficients explain the response by those rows.
 
 Responses of 400 samples, of two classes above all, leave a wide range of T and δ open. The largest
 evidence picks sharp weights as often as flat ones there. Therefore weights are the flattest ones
 that held-out responses do not reject: those with the least :math:`\sum_i w_i \sum_j κ'^2_{ij}` in
 the region of T and δ that a likelihood ratio test at 5 % leaves.
+
+The temperature out of fold, T̂ of `row_temperature`, shows whether attention weights can be read as
+posteriors of rows. If κ_j is the probability that row j is active, no other temperature explains
+held-out responses better. T̂ and φ̂ maximize the evidence
+
+.. math:: \sum_i w_i \log \sum_j κ_{ij}(T)\, p(y_i | ⟨v, x_{ij}⟩ + b, φ), \qquad
+          κ(T) = \mathrm{softmax}(ψ / T)
+
+of held-out samples. T̂ > 1 means that weights are too concentrated.
 """
 
 from __future__ import annotations
@@ -22,24 +32,29 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from scipy.optimize import minimize
 from scipy.special import logit
 from torch import Tensor
 
-from diagatt.attention.rowterms import RowTerms
-from diagatt.certainty.temperature import (
-    MOST_LOG,
-    WORST_TEMPERATURE,
-    held_out_terms,
-    initial_log_dispersion,
-)
+from diagatt.attention.row_terms import RowTerms, row_terms
+from diagatt.families import Family
 from diagatt.segments import offsets_from, segment_logsumexp, segment_softmax, segment_sum, spread
+from diagatt.solvers.folds import OutOfFold
 from diagatt.solvers.lbfgs import minimize_lbfgs
-from diagatt.solvers.looks import main_directions
-from diagatt.solvers.out_of_fold import OutOfFold
+from diagatt.solvers.outlying_rows import main_directions
 from diagatt.solvers.problem import Samples
 from diagatt.solvers.sandwich.parameters import with_zeros
 
+# T̂ above which weights are not called posteriors, and are recalibrated.
+WORST_TEMPERATURE = 1.5
+# Held-out samples that decide about T̂, at most; fewer if several heads have many assignments.
+MOST_SAMPLES, MOST_OF_SEVERAL_HEADS = 600, 200
+# Their rows at most: what costs is the evidence of rows.
+MOST_ROWS = 30_000
+# T̂ is searched between 1/20 and 20.
+MOST_LOG = float(np.log(20.0))
 # Loss of evidence at which T and δ are rejected: half of the 95 % quantile of χ² with 2 parameters.
 LARGEST_LOSS = 3.0
 # Logarithms of the price of sharp weights, in units of evidence, between which it is searched.
@@ -57,8 +72,56 @@ FARTHEST_LOG_PHI = 7.0
 MAX_STEPS, TOLERANCE, LEAST_STEP = 40, 1e-3, 1e-6
 
 
+def row_temperature(unseen: OutOfFold) -> float:
+    """Return T̂ of held-out samples."""
+    family, parts = unseen.samples.family, held_out_terms(unseen)
+    y = torch.cat([part.y for part, _ in parts]).double()
+    phi = initial_log_dispersion(family, y)
+    start = np.array([[0.0, phi], [0.7, phi], [0.0, phi - 0.7]])
+
+    def cost(place: np.ndarray) -> float:
+        if abs(place[0]) > MOST_LOG:
+            return float("inf")
+        phi = float(np.exp(place[1])) if family.has_dispersion else 1.0
+        found = sum(_evidence(part, terms, float(np.exp(place[0])), phi) for part, terms in parts)
+        return -found if np.isfinite(found) else float("inf")
+
+    if family.has_dispersion:
+        how = {"initial_simplex": start, "xatol": 0.01, "fatol": 0.01}
+        best = minimize(cost, start[0], method="Nelder-Mead", options=how)
+        return float(np.exp(best.x[0]))
+    grid = np.linspace(-MOST_LOG, MOST_LOG, 25)
+    near = grid[int(np.argmin([cost(np.array([t, 0.0])) for t in grid]))]
+    fine = near + np.linspace(-0.25, 0.25, 11)
+    return float(np.exp(fine[int(np.argmin([cost(np.array([t, 0.0])) for t in fine]))]))
+
+
+def initial_log_dispersion(family: Family, y: Tensor) -> float:
+    """Return log φ from which the search begins."""
+    return float(np.log(family.initial_dispersion(family.scale(y, torch.ones(len(y)).to(y)))))
+
+
+def held_out_terms(unseen: OutOfFold) -> list[tuple[Samples, RowTerms]]:
+    """Return some held-out samples of each fold with their row terms by the fit to the others."""
+    heads = unseen.predictors[0].n_heads
+    most = MOST_SAMPLES if heads == 1 else MOST_OF_SEVERAL_HEADS
+    samples = unseen.samples
+    step = max(1, -(-samples.n_samples // most), -(-samples.n_rows // MOST_ROWS))
+    found = []
+    for _, held_out, predictor in unseen.parts():
+        part = held_out.take(torch.arange(0, held_out.n_samples, step, device=held_out.device))
+        found.append((part, row_terms(predictor, *part.inputs)))
+    return found
+
+
+def _evidence(part: Samples, terms: RowTerms, temperature: float, phi: float) -> float:
+    log_p, z, places = terms.assignments(temperature)
+    density: Tensor = part.family.log_density(spread(part.y.double(), places), z, phi)
+    return float((part.weights.double() * segment_logsumexp(log_p + density, places)).sum())
+
+
 class Recalibration(NamedTuple):
-    """How weights of rows are changed, and how much evidence they lose as they are."""
+    """The change of row weights, and the loss of evidence without it."""
 
     temperature: float = 1.0
     doubt: float = 0.0
@@ -69,11 +132,11 @@ class Recalibration(NamedTuple):
 
     @property
     def is_none(self) -> bool:
-        """Whether weights stay as they are."""
+        """Whether weights do not change."""
         return self.temperature == 1 and self.doubt == 0
 
-    def says_too_sure(self, row_temperature: float) -> bool:
-        """Whether weights as they are are no posteriors: T̂ > 1.5, or flatter ones are better."""
+    def shows_overconfidence(self, row_temperature: float) -> bool:
+        """Whether unchanged weights are no posteriors: T̂ > 1.5, or flatter weights are better."""
         is_flatter = self.temperature > 1 or self.doubt > LITTLE_DOUBT
         return row_temperature > WORST_TEMPERATURE or (is_flatter and self.loss > LARGEST_LOSS)
 
@@ -101,7 +164,7 @@ def doubted(
 
 
 def recalibration(unseen: OutOfFold, row_temperature: float) -> Recalibration:
-    """Return what held-out responses make of weights.
+    """Return the recalibration of weights by held-out responses.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a statistician asks of a fit: estimates with intervals, tests, likelihood, criteria."""
+"""Tables of a fit: estimates with intervals, tests and criteria, and the contest of solvers."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ SHOWN_LINES = 40  # of a table in a notebook
 COLUMNS = ("head", "feature", "estimate", "se", "low", "high", "p_value")
 LABELS = 30  # columns for head and feature, of 79
 CRITERIA = ("heads", "log-likelihood", "parameters", "AIC", "BIC")
+_SCORES = {"auc": "AUC", "accuracy": "accuracy", "r2": "R²", "concordance": "concordance"}
+# How many contestants are printed; those with weight are always among them.
+_PRINTED = 10
 
 
 @dataclass(frozen=True)
@@ -169,3 +172,63 @@ def coefficient(
     numbers = (estimate, se, estimate - half, estimate + half, p)
     words = {"head": head, "feature": feature}
     return {**words, **dict(zip(COLUMNS[2:], map(float, numbers), strict=True))}
+
+
+class ContestReport(Sequence[dict[str, Any]]):
+    """Contestants with their mean log score out of fold, best first.
+
+    Each line is a dictionary of solver, what (rows, ridges, features), log_score, se (standard
+    error of the gap to the best), AUC, accuracy, R² or concordance, weight, vote and seconds.
+    Contestants that were dropped after the first folds have no scores. Printing shows the best
+    contestants and all that have weight; iterating yields every line.
+    """
+
+    def __init__(self, lines: Sequence[dict[str, Any]]) -> None:
+        self._lines = list(lines)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def __getitem__(self, index):
+        return self._lines[index]
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        scores = [name for name in _SCORES if self._lines and name in self._lines[0]]
+        names = (_SCORES[score] for score in scores)
+        head = ["solver", "what", "log score", "± gap", *names, "weight", "seconds"]
+        lines = []
+        for place, line in enumerate(self._judged()):
+            if place < _PRINTED or line["weight"] > 0:
+                numbers = [line["log_score"], line["se"], *(line[score] for score in scores)]
+                cells = [f"{number:.4f}" for number in numbers]
+                last = [f"{line['weight']:.2f}", f"{line['seconds']:.1f}"]
+                lines.append([line["solver"], line["what"], *cells, *last])
+        return head, lines
+
+    def _judged(self) -> list[dict[str, Any]]:
+        """Return the lines of contestants that were fitted in all folds."""
+        return [line for line in self._lines if line["log_score"] is not None]
+
+    def _rest(self, shown: int) -> str:
+        """Return a sentence about the contestants that a table of so many lines leaves out."""
+        judged = len(self._judged())
+        worse, dropped = judged - shown, len(self) - judged
+        left_out = [f"{worse} more had lower scores"] if worse else []
+        left_out += [f"{dropped} were dropped after the first folds"] if dropped else []
+        return "; ".join(left_out) + "." if left_out else ""
+
+    def __str__(self) -> str:
+        head, lines = self._table()
+        widths = [max(map(len, column)) for column in zip(head, *lines, strict=True)]
+        text = [
+            "  ".join(
+                cell.ljust(width) if k < 2 else cell.rjust(width)
+                for k, (cell, width) in enumerate(zip(cells, widths, strict=True))
+            )
+            for cells in (head, *lines)
+        ]
+        return "\n".join([*text, *filter(None, [self._rest(len(lines))])])
+
+    def _repr_html_(self) -> str:
+        head, lines = self._table()
+        return html_table("Contest out of fold", head, lines, len(self) - len(lines))

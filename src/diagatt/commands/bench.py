@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from diagatt.commands import options, outputs
-from diagatt.commands.helped import Helped
+from diagatt.commands.help_text import Helped
 
 if TYPE_CHECKING:
     from diagatt.bench import Plan

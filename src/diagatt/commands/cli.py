@@ -23,8 +23,8 @@ from diagatt.commands import (
     study,
     summary,
 )
-from diagatt.commands.helped import Helped
-from diagatt.commands.speech import fitted, said
+from diagatt.commands.help_text import Helped
+from diagatt.commands.messages import fitted, said
 
 app = typer.Typer(
     no_args_is_help=True,

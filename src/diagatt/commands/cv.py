@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diagatt.commands import options, outputs, understood
-from diagatt.commands.speech import fitted
+from diagatt.commands import input_facts, options, outputs
+from diagatt.commands.messages import fitted
 
 if TYPE_CHECKING:
     from diagatt.kinds import Inputs
@@ -88,10 +88,10 @@ def cv(
         inputs = read_inputs(data, columns, need_target=True)
         inputs = inputs.kind.in_memory(inputs)
         assert inputs.y is not None
-        classes = understood.are_classes(inputs.y, family)
+        classes = input_facts.are_classes(inputs.y, family)
         if class_weight is not None and not classes:
             raise ValueError("--class-weight is for classes, and the responses are numbers.")
-        understood.show(console, f"{data}:", understood.facts(inputs, classes, family))
+        input_facts.show(console, f"{data}:", input_facts.facts(inputs, classes, family))
         if hint := inputs.kind.hint(inputs, **options.settings(asked, inputs.kind)):
             console.print(f"hint: {hint}", markup=False)
         fold = _folds(inputs, classes, folds, seed)
@@ -100,7 +100,7 @@ def cv(
             own |= {"cache": own["cache"] or folder} if "cache" in own else {}
             found = _validate(inputs, classes, changed, own, fold, seed, class_weight)
         _report(console, found)
-        samples = understood.in_words(inputs)
+        samples = input_facts.in_words(inputs)
         if exposure is not None:
             samples += f", and {exposure} is the exposure of the counts"
         _write(output, found, inputs, samples, solver, seed, format)

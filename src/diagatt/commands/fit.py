@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diagatt.commands import evaluate, options, outputs, understood
-from diagatt.commands.speech import about, caution
+from diagatt.commands import evaluate, input_facts, options, outputs
+from diagatt.commands.messages import about, caution
 from diagatt.files import version
 from diagatt.kinds.base import survival
 
@@ -156,15 +156,15 @@ class _Fit:
         kind, console = self.inputs.kind, self.console
         train, held_out = kind.split(self.inputs, split, self.seed)
         assert train.y is not None
-        classes = understood.are_classes(train.y, family)
+        classes = input_facts.are_classes(train.y, family)
         if self.class_weight is not None and not classes:
             raise ValueError("--class-weight is for classes, and the responses are numbers.")
         model = self._model(classes, train)
         part = f"{len(train)} of {len(self.inputs)}" if held_out is not None else str(len(train))
         processes = f", {group.size} processes" if group.size > 1 else ""
         title = f"{type(model).__name__}: {part} samples from {self.data}{processes}"
-        said = understood.facts(self.inputs, classes, family)
-        understood.show(console, title, {k: v for k, v in said.items() if k != "samples"})
+        said = input_facts.facts(self.inputs, classes, family)
+        input_facts.show(console, title, {k: v for k, v in said.items() if k != "samples"})
         if hint := kind.hint(self.inputs, **options.settings(self.asked, kind)):
             console.print(f"hint: {hint}", markup=False)
         self._fit(model, train, group)

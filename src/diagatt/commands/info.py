@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diagatt.commands import options, understood
-from diagatt.commands.speech import NOT_TESTED
+from diagatt.commands import input_facts, options
+from diagatt.commands.messages import NOT_TESTED
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,7 +53,7 @@ def _show(name: str, facts: dict[str, str], lines: list[tuple], most: int) -> No
     from rich.table import Table
 
     console = Console(highlight=False)
-    understood.show(console, name, facts)
+    input_facts.show(console, name, facts)
     if not lines:
         return
     shown = sorted(lines, key=lambda line: -abs(line[2]))[:most]
@@ -156,7 +156,7 @@ def _listed(value: Any) -> str:
         return value
     if isinstance(value, Mapping):
         return "; ".join(f"{name}: {_listed(levels)}" for name, levels in value.items())
-    return understood.some([str(word) for word in value])
+    return input_facts.some([str(word) for word in value])
 
 
 def _coefficients(tensors: Tensors, document: Document) -> Iterator[tuple[str, str, float, float]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diagatt.commands import options, outputs
-from diagatt.commands.speech import caution
+from diagatt.commands.messages import caution
 
 if TYPE_CHECKING:
     from diagatt.kinds import Inputs

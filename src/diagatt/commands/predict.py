@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from diagatt.commands import options, outputs
-from diagatt.commands.speech import about, caution
+from diagatt.commands.messages import about, caution
 
 if TYPE_CHECKING:
     from diagatt.kinds import Inputs, Kind

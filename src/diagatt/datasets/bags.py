@@ -10,8 +10,6 @@ import numpy as np
 
 from diagatt.ragged import RaggedRows
 
-__all__ = ["BAGS", "TASKS", "Bags", "bags_names", "load_bags", "provides"]
-
 TASKS = ("binary", "multiclass", "regression", "survival")
 
 

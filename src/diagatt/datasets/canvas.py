@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import gaussian_filter
 
-__all__ = ["DigitCanvas", "digit_canvas"]
-
 SIDE = 8  # scikit-learn's digits have 8×8 pixels
 BACKGROUNDS = ("noise", "texture")
 TASKS = ("classification", "regression")

@@ -1,4 +1,7 @@
-"""Sentiment Labelled Sentences (UCI data set 331): the 3,000 comments of the paper's Section 6."""
+"""Sentiment Labelled Sentences (UCI data set 331): the 3,000 comments of the paper's Section 6.
+
+They come as texts, or as bags of word vectors.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from diagatt.datasets.bags import Bags, provides
+from diagatt.datasets.splits import text_groups
 
 ENVIRONMENT = "DIAGATT_UCI_SENTIMENT"
 # The original files, byte for byte, at a fixed commit; the checksums below verify them.
@@ -30,6 +36,7 @@ FILES = {  # path below BASE_URL, and SHA-256
         "c76468b7b5c6e56a0804d728345c5f84aa2142ddb214420f61cc9cfd4c00d2ea",
     ),
 }
+_LAYER = 5  # of MiniLM; its rows are best for mean pooling, too
 
 
 @dataclass(frozen=True)
@@ -139,3 +146,24 @@ def _download(remote: str, sha256: str) -> bytes:
             f"and pass its folder as path or in the environment variable {ENVIRONMENT}."
         ) from error
     return Path(stored).read_bytes()
+
+
+@provides("comments")
+def comment_bags(name: str, path: Any = None) -> Bags:
+    """Embed the 3,000 comments of `load_uci_sentiment`; equal sentences form a group."""
+    import pooch
+
+    from diagatt.kinds.text.rows import TextRows
+
+    data = load_uci_sentiment(path)
+    cache = str(Path(pooch.os_cache("diagatt")) / "rows")
+    return Bags(
+        name,
+        TextRows(layers=_LAYER, cache=cache).embed(data.texts).rows,
+        data.y,
+        "binary",
+        groups=text_groups(data.texts),
+        description="Comments, a vector of MiniLM per token as rows; positive ones are favourable.",
+        licence="CC BY 4.0",
+        source="UCI data set 331",
+    )

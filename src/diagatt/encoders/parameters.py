@@ -11,8 +11,6 @@ from diagatt.encoders.row_encoder import KNOWN, class_named, is_pipeline
 from diagatt.encoders.trained import MLP, like
 from diagatt.parameters import check, shown
 
-__all__ = ["from_json", "to_json"]
-
 
 def to_json(transformer: Any) -> Any:
     """Return an unfitted transformer as JSON; a parameter that JSON cannot hold is refused."""

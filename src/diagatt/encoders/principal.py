@@ -10,8 +10,6 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from diagatt.parameters import Rule, check, count
 
-__all__ = ["Principal"]
-
 BLOCK = 4096  # rows that are multiplied in one go
 OVERSAMPLED, PASSES = 16, 8  # directions beyond those that are kept, and multiplications by XᵀX
 

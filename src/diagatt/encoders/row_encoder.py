@@ -13,8 +13,6 @@ from diagatt.encoders.principal import Principal
 from diagatt.encoders.steps import STEPS, Affine, Kernel, Step, Waves
 from diagatt.parameters import shown
 
-__all__ = ["KNOWN", "RowEncoder", "class_named", "fit_encoder"]
-
 BLOCK = 65536  # rows that are encoded in one go
 
 

@@ -8,8 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-__all__ = ["STEPS", "Affine", "Dense", "Gelu", "Kernel", "Relu", "Step", "Tanh", "Waves"]
-
 #: Every kind of step by its name in files.
 STEPS: dict[str, type[Step]] = {}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -15,8 +16,6 @@ from diagatt.encoders.row_encoder import RowEncoder
 from diagatt.encoders.steps import Affine, Dense, Gelu, Relu, Step, Tanh
 from diagatt.parameters import Rule, at_least, count, one_of, positive, share
 
-__all__ = ["MLP", "is_trained", "like", "row_encoder_of", "settings_of"]
-
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "gelu": nn.GELU}
 STEP_AFTER: dict[type | None, type[Dense]] = {
     nn.ReLU: Relu,
@@ -25,6 +24,7 @@ STEP_AFTER: dict[type | None, type[Dense]] = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class MLP(BaseEstimator):
     r"""A multilayer perceptron in front of the rows, trained with the model.
 
@@ -60,6 +60,15 @@ class MLP(BaseEstimator):
     8
     """
 
+    hidden: tuple[int, ...] = (64,)
+    out: int = 16
+    activation: str = "relu"
+    _: KW_ONLY
+    max_epochs: int = 50
+    learning_rate: float = 3e-3
+    ridge: float = 1e-3
+    validation_fraction: float = 0.1
+
     rules: ClassVar[Mapping[str, Rule]] = {
         "hidden": Rule(
             "a tuple of positive whole numbers",
@@ -74,25 +83,6 @@ class MLP(BaseEstimator):
         "ridge": at_least(0),
         "validation_fraction": share(),
     }
-
-    def __init__(
-        self,
-        hidden: tuple[int, ...] = (64,),
-        out: int = 16,
-        activation: str = "relu",
-        *,
-        max_epochs: int = 50,
-        learning_rate: float = 3e-3,
-        ridge: float = 1e-3,
-        validation_fraction: float = 0.1,
-    ) -> None:
-        self.hidden = hidden
-        self.out = out
-        self.activation = activation
-        self.max_epochs = max_epochs
-        self.learning_rate = learning_rate
-        self.ridge = ridge
-        self.validation_fraction = validation_fraction
 
     def build(self, n_features: int) -> nn.Sequential:
         """Return the maps with random weights, from torch's generator."""

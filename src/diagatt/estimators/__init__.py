@@ -1,10 +1,13 @@
-"""Estimators with scikit-learn's face."""
+"""Estimators with the interface of scikit-learn."""
 
 from diagatt.estimators.blended import BlendedClassifier, BlendedRegressor
-from diagatt.estimators.cox import GatedAttentionSurvival, PooledSurvival
 from diagatt.estimators.diagonal import DiagAttClassifier, DiagAttRegressor
-from diagatt.estimators.gated import GatedAttentionClassifier, GatedAttentionRegressor
-from diagatt.estimators.pooled import PooledClassifier, PooledRegressor
+from diagatt.estimators.gated import (
+    GatedAttentionClassifier,
+    GatedAttentionRegressor,
+    GatedAttentionSurvival,
+)
+from diagatt.estimators.pooled import PooledClassifier, PooledRegressor, PooledSurvival
 from diagatt.estimators.survival import DiagAttSurvival
 
 __all__ = [

@@ -25,7 +25,7 @@ from diagatt.solvers.problem import Samples
 # Errors with which a fit ends if its numbers are too large or too small.
 BREAKDOWNS = (ArithmeticError, np.linalg.LinAlgError, torch.linalg.LinAlgError)  # type: ignore[attr-defined]
 
-# How NumPy and torch say that an array does not fit into memory.
+# Words of the errors of NumPy and torch when an array does not fit into memory.
 OUT_OF_MEMORY = ("Unable to allocate", "allocate memory", "out of memory")
 
 # Largest offset of a log link: e to this power is still a number of single precision.
@@ -68,12 +68,12 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
     # The next three are not abstract: a blend has no family, its members have theirs.
 
     def _read_response(self, y: Any, weights: np.ndarray) -> np.ndarray:
-        """Return responses as numbers, (n,); a face of `diagatt.estimators.response` does."""
-        raise NotImplementedError(f"{type(self).__name__} has no face that reads responses.")
+        """Return responses as numbers, (n,), as the classes of `diagatt.estimators.response` do."""
+        raise NotImplementedError(f"{type(self).__name__} does not read responses.")
 
     def _fitted_family(self) -> tuple[Family, int]:
-        """Return the family and the count of linear predictors; a face does."""
-        raise NotImplementedError(f"{type(self).__name__} has no face that names a family.")
+        """Return the family and the count of linear predictors, as those classes do."""
+        raise NotImplementedError(f"{type(self).__name__} has no family.")
 
     def _linear_predictor(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return z of new samples, (n, K)."""
@@ -111,7 +111,7 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         return self._fit(X, y, sample_weight)
 
     def _fit(
-        self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None, **beside: Any
+        self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None, **known: Any
     ) -> Self:
         """Check the parameters, read the data as a problem, solve it, and keep the result.
 
@@ -120,7 +120,7 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         parameters.check(self)
         X, covariates = parted(X, covariates)
         fitted = copy(self)
-        problem = fitted._problem(X, y, sample_weight, covariates, **beside)
+        problem = fitted._problem(X, y, sample_weight, covariates, **known)
         if self._depends_on_units and problem.in_memory is not None:
             warn_of_units(problem.in_memory.values, problem.n_samples)
         try:
@@ -193,7 +193,7 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         response, w, Z = (torch.as_tensor(a).to(values) for a in (y, weights, covariates))
         prior = None if rows.log_prior is None else torch.as_tensor(rows.log_prior).to(values)
         for name, given, own in (("y", response, y), ("covariates", Z, covariates)):
-            # The numbers themselves were finite; only the time of an event may be infinite.
+            # The given numbers were finite, except that the time of an event may be infinite.
             if not bool((torch.isfinite(given) | torch.as_tensor(np.isinf(own))).all()):
                 raise InputError(
                     f"{name} holds numbers that are too large for {values.dtype}: scale them, or "
@@ -207,8 +207,8 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
                 )
         missing = getattr(rows, "missing", None)  # of `CompletedRows`
         missing = None if missing is None else torch.as_tensor(missing, device=values.device)
-        beside = {"log_prior": prior, "missing": missing}
-        return Samples(family, values, offsets, response, w, Z, n_outputs, **beside)
+        optional = {"log_prior": prior, "missing": missing}
+        return Samples(family, values, offsets, response, w, Z, n_outputs, **optional)
 
     def _validate_rows(self, X: Any, *, reset: bool) -> RaggedRows:
         """Pack and check the samples; `reset` in fit, comparison with the fit otherwise."""
@@ -243,11 +243,11 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         return rows
 
     def _encoded(self, rows: RaggedRows, *, reset: bool) -> RaggedRows:
-        """Return the rows that the model sees: the same, unless it has an encoder."""
+        """Return the rows that the model is fitted to: the same, unless it has an encoder."""
         return rows
 
     def _as_in_fit(self, rows: RaggedRows) -> RaggedRows:
-        """Return new samples with the columns of the fit in its order, by name if both have any."""
+        """Return new samples with the columns of the fit in its order, by name if possible."""
         wanted: Any = getattr(self, "feature_names_in_", None)
         found = rows.feature_names
         if (found is None or wanted is None) and rows.n_features != self.n_features_in_:
@@ -261,7 +261,7 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         return rows.with_names(wanted)
 
     def _note_features(self, rows: Any, flat: bool = False) -> None:
-        """Remember what the samples that are fitted to look like."""
+        """Remember the count and the names of features, and whether samples are one 2-D array."""
         found = getattr(rows, "feature_names", None)
         before = getattr(self, "feature_names_in_", found)
         if getattr(self, "warm_start", False) and before is not None and found != tuple(before):

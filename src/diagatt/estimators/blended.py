@@ -1,4 +1,4 @@
-"""Several estimators as one: each reads some blocks of the features, all are averaged."""
+"""Averages of several estimators, each of which reads some blocks of the features."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ from diagatt.persistence import (
 )
 from diagatt.ragged import RaggedRows
 from diagatt.solvers.checkpoint import with_prefix
-
-__all__ = ["BlendedClassifier", "BlendedRegressor"]
 
 
 @dataclass(eq=False, repr=False)
@@ -122,7 +120,7 @@ class _Blended(TakesCovariates, RowsEstimator):
     # ------------------------------------------------------------------ blocks
 
     def _parts(self, rows: RaggedRows) -> list[RaggedRows]:
-        """Return the rows as each member sees them."""
+        """Return the rows of every member, with the features of its blocks."""
         width, parts = rows.n_features // self.n_blocks, []
         for _, _, blocks in self.members:
             if blocks is None:

@@ -1,4 +1,4 @@
-"""The existence test and calibration, from fits that have not seen the samples they judge."""
+"""The existence test and calibration, by predictions of samples that were held out."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from diagatt import attributes, coerce, parameters
-from diagatt.attention.nonerow import given_some
-from diagatt.attention.rowterms import row_terms
+from diagatt.attention.none_row import given_some
+from diagatt.attention.row_terms import row_terms
 from diagatt.certainty.conformal import Conformity, conformity_of
-from diagatt.certainty.recalibration import Recalibration, recalibration
-from diagatt.certainty.rowsets import LEVELS, thresholds
-from diagatt.certainty.temperature import WORST_TEMPERATURE, row_temperature
+from diagatt.certainty.recalibration import (
+    WORST_TEMPERATURE,
+    Recalibration,
+    recalibration,
+    row_temperature,
+)
+from diagatt.certainty.rows import LEVELS, thresholds
 from diagatt.covariates import parted
 from diagatt.encoders.trained import is_trained
 from diagatt.estimators.diagonal_reading import DiagonalReading
@@ -28,7 +32,7 @@ from diagatt.scores import get_score_form
 from diagatt.solvers import Model, Solver, get_solver
 from diagatt.solvers.crossfit import cross_fit, head_test
 from diagatt.solvers.existence import Existence
-from diagatt.solvers.out_of_fold import OutOfFold
+from diagatt.solvers.folds import OutOfFold
 from diagatt.solvers.problem import Samples
 from diagatt.solvers.shape import with_started_family
 
@@ -39,7 +43,7 @@ _NO_FOLDS = (
 
 
 class Calibrated(DiagonalReading):
-    """Certainty that was checked on samples which the fits had not seen."""
+    """Certainty that is calibrated on held-out samples."""
 
     fitted_rules: ClassVar[attributes.Rules] = {
         "existence_": parameters.optional(
@@ -99,12 +103,12 @@ class Calibrated(DiagonalReading):
     ) -> Existence:
         r"""Test whether there is any row of interest; under the null hypothesis mean rows suffice.
 
-        The solver is fitted anew without each of five folds, so the model need not be fitted. What
-        mean rows explain is removed from its predictions for held-out samples, and the rest is
-        compared with the residuals of a regression on mean rows (`diagatt.solvers.existence`).
-        Three quarters of the level are kept for rows that are found without responses, because they
-        look different (`diagatt.solvers.looks`). If there are more than 2000 samples, 2000 are
-        drawn at random.
+        The solver is fitted without each of five folds, so the model need not be fitted before.
+        The part of its predictions for held-out samples that mean rows do not explain is compared
+        with the residuals of a regression on mean rows (`diagatt.solvers.existence`).
+        Half of the level is for a test by outlying rows, which are found without responses
+        (`diagatt.solvers.outlying_rows`). If there are more than 2000 samples, 2000 are drawn at
+        random.
 
         Parameters
         ----------
@@ -146,11 +150,11 @@ class Calibrated(DiagonalReading):
         offset: Any = None,
         exposure: Any = None,
     ) -> Self:
-        """Learn how far this fit can be trusted, by fits that leave out one of five folds each.
+        """Calibrate intervals, sets and row weights by fits that leave out one of five folds each.
 
         The default solver does this in `fit`; other solvers need five more fits. Afterwards,
-        `predict_interval` or `predict_set`, `certainty` and `summary` rest on samples that the fits
-        had not seen.
+        `predict_interval` or `predict_set`, `certainty` and `summary` are based on held-out
+        samples.
 
         Parameters
         ----------
@@ -205,7 +209,7 @@ class Calibrated(DiagonalReading):
         return solver, problem, model, seed
 
     def _refuse_others(self, fresh: Any, problem: Any) -> None:
-        """Refuse samples of which `fresh` noted other columns or classes than this fit has."""
+        """Refuse samples whose columns or classes (those of `fresh`) differ from the fit's."""
         if not hasattr(self, "n_features_in_"):  # nothing was fitted
             return
         ours: Any = getattr(self, "classes_", None)
@@ -246,8 +250,7 @@ class Calibrated(DiagonalReading):
         """Return weights of all held-out rows as `certainty` gives them, (N, R), with offsets."""
         parts, lengths = [], []
         for _, part, predictor in unseen.parts():
-            given = (part.values, part.offsets, part.covariates, part.offset, part.log_prior)
-            terms = row_terms(predictor, *given)
+            terms = row_terms(predictor, *part.inputs)
             kappa = self._recalibration.weights(terms, part.offsets, part.log_prior)
             parts.append(given_some(kappa, part.offsets) if terms.has_none else kappa)
             lengths.append(part.offsets.diff())
@@ -264,11 +267,11 @@ class Calibrated(DiagonalReading):
         return Recalibration()
 
     @property
-    def _is_too_sure(self) -> bool:
-        """Whether weights were found to be too concentrated to be posteriors."""
+    def _is_overconfident(self) -> bool:
+        """Whether weights are too concentrated to be posteriors."""
         if self.row_temperature_ is None:
             return False
-        return self._recalibration.says_too_sure(self.row_temperature_)
+        return self._recalibration.shows_overconfidence(self.row_temperature_)
 
     def _conformity(self) -> Conformity:
         check_is_fitted(self)
@@ -285,7 +288,7 @@ class Calibrated(DiagonalReading):
     def _part(
         self, X: Any, covariates: Any = None, offset: Any = None, exposure: Any = None
     ) -> tuple[Any, Samples]:
-        """Return the module and new samples as it sees them, without responses."""
+        """Return the module and new samples in its form, without responses."""
         X, covariates = parted(X, covariates)
         rows, module, values, offsets = self._packed(X)
         coerce.refuse_other_order(rows, covariates=covariates, offset=offset, exposure=exposure)
@@ -303,7 +306,9 @@ class Calibrated(DiagonalReading):
         elif self.members_:  # of a file that is older than the test
             facts["row of interest"] = "found" if self.has_row_of_interest_ else "none"
         if self.row_temperature_ is not None:
-            verdict = f"weights {'are not' if self._is_too_sure else 'may be read as'} posteriors"
+            verdict = (
+                f"weights {'are not' if self._is_overconfident else 'may be read as'} posteriors"
+            )
             facts["temperature of row weights"] = f"{self.row_temperature_:.2f} ({verdict})"
             if not self._recalibration.is_none:
                 facts["recalibrated row weights"] = str(self._recalibration)

@@ -12,19 +12,19 @@ from torch import Tensor
 
 from diagatt import coerce, parameters
 from diagatt.attention.coupling import best_rows
-from diagatt.attention.nonerow import given_some, none_probability
-from diagatt.attention.rowterms import row_terms
+from diagatt.attention.none_row import given_some, none_probability
+from diagatt.attention.row_terms import row_terms
 from diagatt.certainty import Certainty, Discoveries, NotAPosteriorWarning
 from diagatt.certainty.discoveries import discovered, labelled_cut, mean_cut
-from diagatt.certainty.rowsets import labelled_threshold, sets_above, sets_of_mass, threshold_at
+from diagatt.certainty.rows import labelled_threshold, sets_above, sets_of_mass, threshold_at
 from diagatt.estimators.calibrated import Calibrated
-from diagatt.estimators.stored import by_shard
+from diagatt.estimators.containers import by_shard
 from diagatt.ragged import RaggedRows
 from diagatt.segments import map_blocks, segment_sum
 
 
 class CertainRows(Calibrated):
-    """Certainty of single rows, recalibrated where predictions out of fold ask for it."""
+    """Certainty of single rows, recalibrated by predictions out of fold."""
 
     @torch.no_grad()
     def _calibrated_weights(self, X: Any) -> tuple[RaggedRows, Tensor, Tensor]:
@@ -74,7 +74,7 @@ class CertainRows(Calibrated):
             none = none_probability(kappa, offsets)
             entropy = entropy - torch.special.xlogy(none, none)
             kappa = given_some(kappa, offsets)
-        if self._is_too_sure:
+        if self._is_overconfident:
             self._warn_of_temperature()
         sets = self._row_sets(kappa.double().cpu().numpy(), rows.offsets, level)
         return Certainty(
@@ -166,7 +166,7 @@ class CertainRows(Calibrated):
             return Discoveries(discovered(found.rows, found.posterior, cut), fdr, True, note)
         cut = mean_cut(found.posterior.ravel(), fdr)
         temperature = self.row_temperature_
-        trusted = temperature is not None and not self._is_too_sure
+        trusted = temperature is not None and not self._is_overconfident
         known = "unknown" if temperature is None else f"{temperature:.2f}"
         note = f"by weights alone (out-of-fold temperature {known})"
         if not trusted:

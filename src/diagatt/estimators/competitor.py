@@ -1,4 +1,4 @@
-"""What the competitors share: one tuning protocol (supplement S7.2)."""
+"""The base class of competitors, with their tuning protocol (supplement S7.2)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TRAINING_RULES: Mapping[str, Rule] = {
 
 
 class Competitor(RowsEstimator):
-    """An estimator that trains once for given settings and tunes those that are left open.
+    """An estimator that is trained for given settings, and tunes those that are left open.
 
     A parameter named in `grids` is open if it is "auto" (then its grid is tried) or a list (then
     its items are). The value in use is the fitted attribute of the same name with an underscore,
@@ -75,7 +75,7 @@ class Competitor(RowsEstimator):
 
     @abstractmethod
     def _row_scores(self, values: Tensor, offsets: Tensor) -> Tensor:
-        """Return what `locate` ranks rows by, (N,), or (N, R) if R heads name rows each."""
+        """Return the scores by which `locate` ranks rows, (N,), or (N, R) for R heads."""
 
     def _from_all(self, problem: Samples) -> dict[str, Any]:
         """Return attributes computed from all samples before any are held out for tuning."""
@@ -124,7 +124,7 @@ class Competitor(RowsEstimator):
             setattr(self, name, value)
 
     def _training(self) -> Training:
-        """Return how to train a module: parameters, or the values in use where they were tuned."""
+        """Return the settings of training, with the tuned values of parameters that were tuned."""
         names = set(Training.__dataclass_fields__) & set(self.get_params(deep=False))
         used = {n: getattr(self, f"{n}_", getattr(self, n)) for n in names}
         return Training(**used, max_steps=LBFGS_STEPS, memory=LBFGS_MEMORY)

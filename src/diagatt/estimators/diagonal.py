@@ -1,4 +1,4 @@
-"""Diagonalized attention with scikit-learn's face."""
+"""Diagonalized attention with the interface of scikit-learn."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import torch
 
 from diagatt import coerce
 from diagatt.certainty.conformal import class_thresholds, interval, row_entropy, row_spread
+from diagatt.estimators.containers import by_shard, from_sources
 from diagatt.estimators.diagonal_base import _DiagAtt
 from diagatt.estimators.outcomes import ClassificationOutcomes, RegressionOutcomes
-from diagatt.estimators.sources import from_sources
-from diagatt.estimators.stored import by_shard
 from diagatt.parameters import check_share
 
 
@@ -114,8 +113,8 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
         The ways to fit that "auto" compared, with their scores out of fold and their weights; it
         is made to be printed.
     has_row_of_interest_ : bool or None
-        Whether attention helped. "auto" and `calibrate` test this out of fold; other solvers only
-        say whether attention is uneven. None for one-row samples.
+        Whether attention improves predictions. "auto" and `calibrate` test this out of fold; for
+        other solvers it is whether attention is uneven. None for one-row samples.
     members_ : list
         Fits that "auto" blends; empty for other solvers. `query_key_`, `value_`, `intercept_` and
         `summary` then describe the best one whose rows are an affine map of the original ones.

@@ -1,12 +1,12 @@
-"""What fitting the regressor and the classifier have in common."""
+"""The base class of estimators by diagonalized attention: parameters and `fit`."""
 
 from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from inspect import signature
+from dataclasses import KW_ONLY, dataclass, replace
+from inspect import Signature, signature
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -18,24 +18,21 @@ from diagatt import parameters
 from diagatt.attention.coupling import COUPLINGS
 from diagatt.certainty.rows import LEAST_UNEVENNESS, warn_of_no_row
 from diagatt.encoders.trained import is_trained
+from diagatt.estimators.containers import from_sources
 from diagatt.estimators.diagonal_problem import DiagonalProblem
-from diagatt.estimators.format_1 import in_present_format
 from diagatt.estimators.incomplete import MISSING
 from diagatt.estimators.members import StoredMember
-from diagatt.estimators.presets import get_preset
 from diagatt.estimators.routing import TakesCovariates
-from diagatt.estimators.sources import from_sources
-from diagatt.estimators.trained_encoder import encode_problem, trained_encoder
 from diagatt.families import Family
 from diagatt.files import version
 from diagatt.parameters import Rule
-from diagatt.persistence import Document, Tensors
 from diagatt.scores import SCORE_FORMS, get_score_form
 from diagatt.solvers import (
     SOLVERS,
     Auto,
     Checkpoint,
     Fitted,
+    Gradient,
     Model,
     Solver,
     Uniform,
@@ -49,7 +46,7 @@ from diagatt.solvers.shape import fit_with_shape, fits_once, with_started_family
 
 
 def _warn_of_no_state(path: Path, before: Any) -> None:
-    """Warn if the file of a checkpoint is as it was before the fit: nothing could be resumed."""
+    """Warn if a fit did not write to its checkpoint, so that it could not be resumed."""
     if version(path) == before:
         warnings.warn(
             f"checkpoint {path} was not used: fits by L-BFGS, fits without attention and shapes "
@@ -58,8 +55,33 @@ def _warn_of_no_state(path: Path, before: Any) -> None:
         )
 
 
+class _ParametersAsSignature:
+    """The signature of an estimator's class: its parameters, not the arguments of `__new__`."""
+
+    def __get__(self, instance: Any, kind: type) -> Signature:
+        _, *given = signature(kind.__init__).parameters.values()  # type: ignore[misc]
+        return Signature(given)
+
+
+@dataclass(eq=False, repr=False)
 class _DiagAtt(TakesCovariates, DiagonalProblem):
-    """Everything that regression and classification share."""
+    """The base class of estimators by diagonalized attention."""
+
+    n_heads: int | str | Sequence[int] = 1
+    _: KW_ONLY
+    solver: str | Solver = "auto"
+    family: str = "auto"
+    score_form: str = "affine"
+    coupling: str = "distinct"
+    ridge: float = 1.0
+    selection: str | int = "auto"
+    warm_start: bool = False
+    checkpoint: Any = None
+    random_state: Any = None
+    device: str = "cpu"
+    verbose: bool = False
+    encoder: Any = None
+    missing: str = "refuse"
 
     rules: ClassVar[Mapping[str, Rule]] = {
         "n_heads": parameters.several(parameters.count(1)),
@@ -90,45 +112,12 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
             )
         ),
     }
+    __signature__ = _ParametersAsSignature()
     _takes_row_weights: ClassVar[bool] = True
     later_parameters: ClassVar[Mapping[str, Any]] = {"encoder": None, "missing": "refuse"}
-    former_parameters: ClassVar[tuple[str, ...]] = ("dtype",)
-
-    def __init__(
-        self,
-        n_heads: int | str | Sequence[int] = 1,
-        *,
-        solver: str | Solver = "auto",
-        family: str = "auto",
-        score_form: str = "affine",
-        coupling: str = "distinct",
-        ridge: float = 1.0,
-        selection: str | int = "auto",
-        warm_start: bool = False,
-        checkpoint: Any = None,
-        random_state: Any = None,
-        device: str = "cpu",
-        verbose: bool = False,
-        encoder: Any = None,
-        missing: str = "refuse",
-    ) -> None:
-        self.n_heads = n_heads
-        self.solver = solver
-        self.family = family
-        self.score_form = score_form
-        self.coupling = coupling
-        self.ridge = ridge
-        self.selection = selection
-        self.warm_start = warm_start
-        self.checkpoint = checkpoint
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
-        self.encoder = encoder
-        self.missing = missing
 
     def __new__(cls, *args: Any, **given: Any) -> Self:
-        """Make an estimator; refuse parameters of a solver or of `fit`, and say where they go."""
+        """Make an estimator; refuse parameters that belong to a solver or to `fit`."""
         for name in given:
             if name in signature(cls.fit).parameters:
                 raise TypeError(
@@ -149,11 +138,8 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
                 )
         return super().__new__(cls)
 
-    # Tools that ask for the signature of the class are to see the parameters.
-    __new__.__signature__ = signature(__init__)  # type: ignore[attr-defined]
-
     def set_params(self, **given: Any) -> Self:
-        """Set parameters; a solver that is given by name has those of the object it stands for."""
+        """Set parameters, also those of a solver that is given by name."""
         if any(name.startswith("solver__") for name in given):
             given = {**given, "solver": get_solver(given.get("solver", self.solver))}
         return super().set_params(**given)
@@ -181,7 +167,7 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
     @classmethod
     @abstractmethod
     def _estimator_type_name(cls) -> str:
-        """Return the name by which presets know what is estimated."""
+        """Return the kind of estimator, "regressor" or "classifier", by which presets differ."""
 
     @from_sources
     def fit(
@@ -234,12 +220,6 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
     def _depends_on_units(self) -> bool:
         return not isinstance(get_solver(self.solver), Auto)
 
-    @classmethod
-    def from_format_1(cls, tensors: Tensors, document: Document) -> tuple[Tensors, Document]:
-        """Return what a file of format 1 holds in the present format."""
-        names = cls._get_param_names()
-        return in_present_format(names, cls.former_parameters, tensors, document)
-
     @torch.random.fork_rng(devices=[])  # seeds are our own; the user's generator stays as it is
     def _fit_problem(self, problem: Problem) -> None:
         seed = check_random_state(self.random_state).randint(2**31 - 1)
@@ -279,27 +259,6 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
         if self._integrates(problem):
             self._keep_row_model(fitted)
         self._keep(fitted, n_heads, criteria, problem)
-
-    def _with_trained_encoder(
-        self, problem: Problem, solver: Solver, model: Model, seed: int
-    ) -> tuple[Problem, Fitted | None]:
-        """Return the problem behind an encoder that is trained with the model, and the model."""
-        if not is_trained(self.encoder):
-            return problem, None
-        if self.warm_start and self.encoder_ is not None:
-            return encode_problem(problem, self.encoder_), None
-        if problem.family.couples_samples:
-            raise ValueError(
-                "an encoder is trained with the model in batches, and the partial likelihood of "
-                "'cox' is one of all samples together: choose another family or encoder."
-            )
-        if self.n_heads != int(np.max(parameters.values_to_try(self.n_heads, (0,)))):
-            raise ValueError("an encoder is trained for one count of heads: set n_heads to it.")
-        some = problem.sample(problem.most_in_memory, np.random.default_rng(seed))
-        given = (some, replace(model, n_heads=self.n_heads), seed, self.verbose)
-        self.encoder_, begun = trained_encoder(self.encoder, solver, *given)
-        self.n_encoded_ = begun.module.n_features
-        return encode_problem(problem, self.encoder_), begun
 
     def _keep(self, fitted: Fitted, n_heads: int, criteria: list[dict], problem: Problem) -> None:
         """Set the fitted attributes; of a blend, coefficients are those of one fit."""
@@ -359,32 +318,37 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
     def _change_units(self, family: Family) -> None:
         """Convert coefficients to the units of y; those of one outcome already have them."""
 
-    def _warm_start(self, problem: Problem) -> Fitted | None:
-        """Return the earlier fit that this one goes on from, if that is asked for."""
-        if not self.warm_start or not hasattr(self, "query_"):
-            return None
-        shape = (self.n_heads_ * self.n_restarts_, problem.n_outputs, problem.n_features)
-        chosen = isinstance(self.n_heads, str | list | tuple)
-        if (
-            not (chosen or self.n_heads == self.n_heads_)
-            or np.size(self.value_) != np.prod(shape)
-            or self.score_form_ != self.score_form
-            or self.n_covariates_ != problem.n_covariates
-        ):
-            raise ValueError(
-                "warm_start continues a fit of the same n_heads, score_form, features, classes and "
-                "covariates: set warm_start=False or the old values."
-            )
-        state = getattr(self, "_state", None)  # a model that was read from a file has none
-        module, units = self._reported_module(), getattr(problem.family, "units", None)
-        if units is not None:  # of several outcomes
-            with torch.no_grad():
-                for effect in module.effects():
-                    effect.div_(units.to(effect))
-            state = None
-        return Fitted(module, get_solver(self.solver), [], state=state)
-
 
 def _drop_single(array: np.ndarray, axis: int) -> Any:
     """Drop the axis of outputs if there is one output."""
     return array.squeeze(axis) if array.shape[axis] == 1 else array
+
+
+def get_preset(kind: str, name: str) -> dict[str, Any]:
+    """Return the parameters of a preset for a "regressor" or a "classifier".
+
+    Examples
+    --------
+    >>> get_preset("classifier", "paper")["solver"].temperature
+    1000.0
+    """
+    if name != "paper":
+        raise ValueError(f"unknown preset {name!r}: choose 'paper'.")
+    return {
+        "score_form": "quadratic",
+        "coupling": "independent",
+        "ridge": 0.0,
+        # Supplement S7.1 says "Adam, default settings" and gives the temperatures. Batch size,
+        # epochs and start are unstated; these reproduce the published tables.
+        "solver": Gradient(
+            "factored",
+            temperature=100.0 if kind == "regressor" else 1000.0,
+            score_ridge=0.0,
+            optimizer="adam",
+            learning_rate=1e-3,
+            batch_size=32,
+            max_epochs=40,
+            init="zero",
+            init_scale=1.0,
+        ),
+    }

@@ -1,4 +1,4 @@
-"""Reading a fit: where the model looks, how sure it is, and what it estimates."""
+"""Reading a fit: predictions, attention, rows of interest, and the summary of estimates."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from torch import Tensor
 from diagatt import coerce, parameters
 from diagatt.attention.blend import Blend
 from diagatt.attention.coupling import best_rows, least_rows
-from diagatt.attention.nonerow import none_probability
-from diagatt.attention.rowterms import row_terms
+from diagatt.attention.none_row import none_probability
+from diagatt.attention.row_terms import row_terms
 from diagatt.certainty import ContestReport, Summary
 from diagatt.certainty.summary import coefficient
 from diagatt.covariates import parted
+from diagatt.estimators.containers import by_shard
 from diagatt.estimators.fitted_diagonal import FittedDiagonal
-from diagatt.estimators.stored import by_shard
 from diagatt.ragged import RaggedRows
 from diagatt.segments import map_blocks, segment_max, weighted_pool
 
@@ -51,8 +51,8 @@ class DiagonalReading(TransformerMixin, FittedDiagonal):
         given = [self._covariates(covariates, len(rows))]
         known = self._offset(offset, exposure, len(rows))
         given += [] if known is None else [known]
-        beside = (torch.as_tensor(array).to(values) for array in given)
-        z = map_blocks(module, values, offsets, *beside, log_prior=self._log_prior(rows))
+        arrays = (torch.as_tensor(array).to(values) for array in given)
+        z = map_blocks(module, values, offsets, *arrays, log_prior=self._log_prior(rows))
         _refuse_overflow(z, rows)
         return z.cpu().numpy()
 
@@ -107,7 +107,7 @@ class DiagonalReading(TransformerMixin, FittedDiagonal):
         ----------
         X : samples
         target : class, optional
-            Return which rows speak for this class: the weights are then those of the rows given
+            Return the rows that indicate this class: the weights are then those of the rows given
             that the sample is of the class,
             :math:`κ_j\, P(y = k | x_j) / \sum_l κ_l\, P(y = k | x_l)`. With several labels, this is
             the column of y or its name, and the weights are those given that the label is 1.
@@ -138,7 +138,7 @@ class DiagonalReading(TransformerMixin, FittedDiagonal):
         Z = torch.as_tensor(self._covariates(covariates, len(rows))).to(values)
 
         def of_class(z: Tensor) -> Tensor:
-            if family.n_outcomes > 1:  # z of this label says how probable it is
+            if family.n_outcomes > 1:  # z of this label alone determines its probability
                 return torch.nn.functional.logsigmoid(z[:, place])
             return -family.loss(z.new_full((len(z),), place), z)
 
@@ -177,7 +177,7 @@ class DiagonalReading(TransformerMixin, FittedDiagonal):
         ----------
         X : samples
         target, covariates
-            Locate the row that speaks most for a class; see `attention`.
+            Locate the row that most indicates a class; see `attention`.
         none : bool
             Return −1 for samples in which having no row of interest is more probable than any
             single row. This needs a solver with ``none=True``.
@@ -268,7 +268,7 @@ class DiagonalReading(TransformerMixin, FittedDiagonal):
         return Summary(type(self).__name__, facts, lines, self.criteria_, level)
 
     def _output_names(self) -> Sequence[Any]:
-        """Return what the predictors are called where there are several: the classes."""
+        """Return the names of the predictors if there are several: the classes."""
         return self.classes_.tolist()
 
     def _out_of_fold_facts(self) -> dict[str, Any]:

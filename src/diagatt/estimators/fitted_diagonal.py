@@ -1,4 +1,4 @@
-"""What a fit of diagonalized attention consists of, as attributes, as a module and in a file."""
+"""A fit of diagonalized attention as attributes, as a module, and in a file."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from torch import Tensor
 from diagatt import attributes, parameters
 from diagatt.arrays import is_sparse
 from diagatt.attention.blend import Blend
-from diagatt.attention.coupling import COUPLINGS, least_rows
+from diagatt.attention.coupling import COUPLINGS, READOUTS, least_rows
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.attention.mixture import READOUTS
 from diagatt.encoders import RowEncoder, fit_encoder
 from diagatt.encoders.parameters import from_json as encoder_from_json
 from diagatt.encoders.parameters import to_json as encoder_to_json
@@ -24,15 +23,24 @@ from diagatt.encoders.trained import is_trained
 from diagatt.estimators.incomplete import TakesIncompleteRows
 from diagatt.estimators.members import StoredMember, blend_of
 from diagatt.modelfile import ModelFileError
-from diagatt.persistence import AnyPath, Document, Tensors, from_document, refusal, to_document
+from diagatt.persistence import (
+    AnyPath,
+    Document,
+    Tensors,
+    from_document,
+    refusal,
+    to_document,
+    to_json,
+)
 from diagatt.ragged import RaggedRows
 from diagatt.scores import SCORE_FORMS, get_score_form
+from diagatt.solvers import Auto, Checkpoint, Gradient, Likelihood, Refined, Solver, Uniform
 from diagatt.solvers.checkpoint import with_prefix
 from diagatt.stores import RowStore
 
 
 class FittedDiagonal(TakesIncompleteRows):
-    """What a fit of diagonalized attention consists of: attributes, encoder, module and file."""
+    """The attributes, the encoder, the module and the file of a fit of diagonalized attention."""
 
     fitted_rules: ClassVar[attributes.Rules] = {
         **dict.fromkeys(("query_", "value_", "intercept_", "covariate_coef_"), attributes.floats()),
@@ -78,6 +86,7 @@ class FittedDiagonal(TakesIncompleteRows):
     shape_: np.ndarray = np.empty(0)
     classes_: np.ndarray  # of classifiers
     further_entries: ClassVar[tuple[str, ...]] = ("members", "encoder")
+    former_parameters: ClassVar[tuple[str, ...]] = ("dtype",)
     encoder: Any = None
     encoder_: RowEncoder | None = None
     n_encoded_: int
@@ -100,7 +109,7 @@ class FittedDiagonal(TakesIncompleteRows):
         return rows if self.encoder_ is None else rows.with_values(self.encoder_(rows.values))
 
     def _fit_encoder(self, values: Any) -> None:
-        """Fit the encoder to rows; sparse ones have one in any case."""
+        """Fit the encoder to rows; sparse rows always have one."""
         if getattr(self, "warm_start", False) and self.encoder_ is not None:
             return  # the earlier fit is about rows that this encoder made
         for name in ("n_encoded_", "encoder_"):
@@ -111,11 +120,11 @@ class FittedDiagonal(TakesIncompleteRows):
 
     @property
     def _width(self) -> int:
-        """Features of rows as the model sees them."""
+        """Count of features of encoded rows."""
         return getattr(self, "n_encoded_", None) or self.n_features_in_
 
     def _encoded_names(self) -> np.ndarray:
-        """Return the names of the features that the model sees."""
+        """Return the names of the features of encoded rows."""
         if self._width == self.n_features_in_:
             return _check_feature_names_in(self)
         return np.array([f"component {j}" for j in range(self._width)], dtype=object)
@@ -162,7 +171,7 @@ class FittedDiagonal(TakesIncompleteRows):
         return self._reported_module()
 
     def _reported_module(self) -> DiagonalAttention:
-        """Return the fit that `query_key_`, `value_` and `intercept_` are about, as a module."""
+        """Return the fit that `query_key_`, `value_` and `intercept_` describe, as a module."""
         heads, d = len(self.value_), self.value_.shape[-1]
         K = np.size(self.intercept_)
         query, *effects = (
@@ -247,8 +256,14 @@ class FittedDiagonal(TakesIncompleteRows):
             raise refusal(path, cls.__name__, error) from error
         return model
 
+    @classmethod
+    def from_format_1(cls, tensors: Tensors, document: Document) -> tuple[Tensors, Document]:
+        """Return what a file of format 1 holds in the present format."""
+        names = cls._get_param_names()
+        return in_present_format(names, cls.former_parameters, tensors, document)
+
     def _restore_encoder(self, stored: Any, arrays: Mapping[str, np.ndarray]) -> None:
-        """Take the encoder out of a file; nonsense is a ValueError."""
+        """Restore the encoder of a file; invalid content is a ValueError."""
         if (stored is None) != (not hasattr(self, "n_encoded_")) or (stored is None and arrays):
             raise ValueError("it has half of an encoder")
         if stored is None:
@@ -275,3 +290,49 @@ def check_lengths(
             f"n_heads={n_heads} heads need {n_heads} distinct rows, but sample {short} has "
             f"{length}: {advice}coupling='independent'."
         )
+
+
+def in_present_format(
+    names_kept: Sequence[str],
+    former: Sequence[str],
+    tensors: Tensors,
+    document: Document,
+) -> tuple[Tensors, Document]:
+    """Return what a file of format 1 holds, whose parameters were flat, in the present format.
+
+    Before W had factors, it was a tensor of its own name.
+
+    Parameters
+    ----------
+    names_kept : list of str
+        Parameters that the estimator still has.
+    former : list of str
+        Parameters that it had, and that no solver has.
+    tensors, document
+        The content of the file.
+    """
+    flat = dict(document["parameters"])
+    form, every = flat["score_form"], flat.pop("checkpoint_every")
+    if flat["checkpoint"] is not None and every != 1:
+        flat["checkpoint"] = Checkpoint(flat["checkpoint"], every)
+    gone = {*names_kept, *former}
+    own = {name: value for name, value in flat.items() if name not in gone}
+    rank = own["rank"] or 2  # None meant two directions to the likelihood solver
+    names = ("covariance", "shrinkage")
+    likelihood = Likelihood(rank=rank, **{name: own.pop(name) for name in names})
+    solvers: dict[str, Solver] = {"likelihood": likelihood, "gradient": Gradient(**own)}
+    if flat["solver"] in solvers:
+        solver: Any = solvers[flat["solver"]]
+    elif repr(likelihood) + repr(solvers["gradient"]) == "Likelihood()Gradient()":
+        solver = "auto"
+    else:
+        solver = Auto([Uniform(), likelihood, Refined(likelihood), solvers["gradient"]])
+    kept = {name: value for name, value in flat.items() if name in names_kept}
+    parameters = {**kept, "solver": to_json("solver", solver)}
+    fitted = {**document["fitted"], "score_form_": form}
+    if fitted["solver_"] == "polish":
+        fitted["solver_"] = Refined.name
+    if "query_key_" in tensors and "query_" not in tensors:
+        fitted["key_"] = None
+        tensors = {{"query_key_": "query_"}.get(name, name): t for name, t in tensors.items()}
+    return tensors, {**document, "parameters": parameters, "fitted": fitted}

@@ -1,4 +1,4 @@
-"""Gated attention pooling (Ilse, Tomczak and Welling 2018) with scikit-learn's face."""
+"""Gated attention pooling (Ilse, Tomczak and Welling 2018) with the interface of scikit-learn."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from diagatt import attributes
 from diagatt.attention.gated import GatedAttention
 from diagatt.estimators.competitor import TRAINING_RULES, Competitor
 from diagatt.estimators.response import Classification, Regression
+from diagatt.estimators.times import CoxCompetitor
 from diagatt.localization import N_LOCATED
 from diagatt.parameters import at_least, count, several
 from diagatt.solvers.gradient.adam import train
@@ -107,7 +108,7 @@ class GatedAttentionRegressor(Regression, _Gated):
     optimizer : {"auto", "adam", "lbfgs"}
         Mini-batch Adam, or full-batch L-BFGS; "auto" takes L-BFGS for small data.
     learning_rate, batch_size : float, int
-        Step size of Adam, and how many samples it sees per step.
+        Step size of Adam, and its count of samples per step.
     max_epochs : int, "auto" or sequence
         Passes of Adam; "auto" tries 5, 10, 20 and 40.
     tolerance : float
@@ -155,4 +156,20 @@ class GatedAttentionClassifier(Classification, _Gated):
     >>> model = GatedAttentionClassifier(n_hidden=8, random_state=0).fit(data.X, data.y)
     >>> model.predict_proba(data.X[:2]).shape
     (2, 2)
+    """
+
+
+class GatedAttentionSurvival(CoxCompetitor, _Gated):
+    """Cox regression on gated attention pooling, by the partial likelihood of all samples.
+
+    Parameters and attributes are those of `GatedAttentionRegressor`, whose family is "cox" here,
+    and ``unique_times_`` and ``shape_`` of `DiagAttSurvival`.
+
+    Examples
+    --------
+    >>> from diagatt import GatedAttentionSurvival, simulate
+    >>> data = simulate.survival(100, p=5, d=4, mu=(3,), sigma2=(4,), seed=0)
+    >>> model = GatedAttentionSurvival(n_hidden=4, random_state=0).fit(data.X, data.y)
+    >>> [weights.shape for weights in model.attention(data.X[:2])]
+    [(5, 1), (5, 1)]
     """

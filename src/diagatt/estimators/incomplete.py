@@ -13,15 +13,13 @@ from diagatt.missing import completed, fit_row_gaussian
 from diagatt.ragged import RaggedRows
 from diagatt.solvers.base import Fitted
 
-__all__ = ["MISSING", "TakesIncompleteRows"]
-
 #: What may be done about missing entries.
 MISSING = ("refuse", "marginalize")
 ADVICE = "drop the row or impute it, or set missing='marginalize'"
 
 
 class TakesIncompleteRows(RowsEstimator):
-    """What estimators share whose rows may have missing entries, if that is asked for.
+    """Base of estimators whose rows may have missing entries if the parameter `missing` allows it.
 
     A Gaussian of all rows imputes missing entries by their conditional means. A solver that has a
     model of rows integrates them out instead; the estimator then has two Gaussians, of background
@@ -81,14 +79,14 @@ class TakesIncompleteRows(RowsEstimator):
         self.row_covariances_ = found.covariance.numpy()[None]
 
     def _keep_row_model(self, fitted: Fitted) -> None:
-        """Take the Gaussians of background and active rows from a fit that has them."""
+        """Keep the Gaussians of background and active rows of a fit that has them."""
         if fitted.row_gaussians is None:
             return
         means, covariances = (t.cpu().double().numpy() for t in fitted.row_gaussians)
         self.row_means_, self.row_covariances_ = means, covariances
 
     def _missing_facts(self) -> dict[str, str]:
-        """Say how much was missing, and what was done about it."""
+        """Return facts for the summary: how much was missing, and how it was treated."""
         if not self.missing_ or not self.missing_["entries"]:
             return {}
         integrated = len(self.row_means_) == 2  # type: ignore[arg-type]
@@ -103,7 +101,7 @@ class TakesIncompleteRows(RowsEstimator):
 
 
 def _refuse_unobserved(rows: RaggedRows) -> np.ndarray:
-    """Refuse samples of which nothing is known: their prediction would be that of any other.
+    """Refuse samples without any observed entry, whose predictions would all be the same.
 
     Return which rows have no entry, (N,).
     """

@@ -1,4 +1,4 @@
-"""Members of a fitted blend as plain arrays and words, as the model file keeps them."""
+"""Members of a fitted blend as arrays and names, the form in which a model file stores them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from diagatt.attention.blend import Blend, Member
+from diagatt.attention.coupling import READOUTS
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.attention.mixture import READOUTS
-from diagatt.attention.samplefeatures import FEATURES, SampleFeatures, n_sample_features
+from diagatt.attention.sample_features import FEATURES, SampleFeatures, n_sample_features
 from diagatt.families import Family
 from diagatt.parameters import shown
 from diagatt.rowmaps import ARRAYS, ROW_MAPS, Given
@@ -48,7 +48,7 @@ class StoredMember:
 
     @classmethod
     def of(cls, member: Member) -> Self:
-        """Take a member apart."""
+        """Return the arrays and names of a member."""
         attention = member.attention
         tensors = {name: t for name, t in member.rows._buffers.items() if t is not None}
         tensors |= {"feature_shift": member.features.shift, "feature_scale": member.features.scale}
@@ -78,9 +78,9 @@ class StoredMember:
         )
 
     def member(self, n_features: int, family: Family, **how: Any) -> Member:
-        """Put the member together; `how` says what all attentions of the blend have in common."""
-        # Copies lie in memory as torch wants it, whether an array comes from a fit or from a file;
-        # otherwise kernels would add up in another order, and the last digits would differ.
+        """Return the member; `how` are settings that all attentions of the blend share."""
+        # Copies have torch's memory layout, whether an array comes from a fit or from a file.
+        # Otherwise kernels would add up in another order, and the last digits would differ.
         arrays = {k: torch.tensor(np.ascontiguousarray(a)) for k, a in self.arrays.items()}
         rows = ROW_MAPS[self.rows].of(arrays, n_features)
         features = SampleFeatures(self.features, *(arrays[name] for name in _OF_FEATURES))
@@ -174,20 +174,20 @@ class StoredMember:
         if "directions" in self.arrays or "centre" in self.arrays:
             mapped = self.arrays["directions"].shape[-1]
             shapes |= {"centre": (width,), "directions": (width, mapped)}
-        beside = n_sample_features(self.features, mapped)
+        n_extra = n_sample_features(self.features, mapped)
         D = get_score_form(score_form).side(mapped)
         return {
             **shapes,
-            **dict.fromkeys(_OF_FEATURES, (beside,)),
+            **dict.fromkeys(_OF_FEATURES, (n_extra,)),
             "query": (n_heads, D, D),
             "value": (n_heads, mapped, K),
             "intercept": (K,),
-            "covariate": (q + beside, K),
+            "covariate": (q + n_extra, K),
         }
 
 
 def blend_of(members: Sequence[StoredMember], n_features: int, family: Family, **how: Any) -> Blend:
-    """Put a blend together; members whose maps are equal share one."""
+    """Return the blend of these members; members with equal maps share one."""
     made: list[Member] = []
     for k, stored in enumerate(members):
         member = stored.member(n_features, family, **how)

@@ -1,4 +1,4 @@
-"""Several outcomes at once: one set of rows explains all columns of y.
+"""Several outcomes that share the attention: one set of rows explains all columns of y.
 
 Every outcome has values and an intercept of its own; scores, and with them the attention, are
 shared. `diagatt.families.Outcomes` adds up their losses.
@@ -18,9 +18,9 @@ from torch import Tensor
 
 from diagatt import attributes, coerce, names, parameters
 from diagatt.estimators.base import RowsEstimator
+from diagatt.estimators.containers import stored_classes, stored_label_means
 from diagatt.estimators.members import StoredMember
 from diagatt.estimators.response import Classification, Regression
-from diagatt.estimators.stored import stored_classes, stored_label_means
 from diagatt.families import Family, Outcomes, get_family
 from diagatt.solvers.problem import Problem, Samples
 from diagatt.stores import RowStore

@@ -11,6 +11,7 @@ from torch import Tensor
 from diagatt import attributes
 from diagatt.estimators.competitor import Competitor
 from diagatt.estimators.response import Classification, Regression
+from diagatt.estimators.times import CoxCompetitor
 from diagatt.localization import N_LOCATED
 from diagatt.parameters import at_least, one_of, several
 from diagatt.segments import segment_argmax, segment_max, segment_mean, spread
@@ -144,4 +145,20 @@ class PooledClassifier(Classification, _Pooled):
     >>> data = simulate.classification(200, p=6, d=4, seed=0)
     >>> PooledClassifier("mean+max").fit(data.X, data.y).predict_proba(data.X[:2]).shape
     (2, 2)
+    """
+
+
+class PooledSurvival(CoxCompetitor, _Pooled):
+    """Cox regression on the pooled rows of each sample.
+
+    Parameters and attributes are those of `PooledRegressor`, whose family is "cox" here, and
+    ``unique_times_`` and ``shape_`` of `DiagAttSurvival`.
+
+    Examples
+    --------
+    >>> from diagatt import PooledSurvival, simulate
+    >>> data = simulate.survival(200, p=5, d=4, mu=(3,), sigma2=(4,), seed=0)
+    >>> model = PooledSurvival().fit(data.X, data.y)
+    >>> model.predict(data.X[:3]).shape, model.score(data.X, data.y) > 0.6
+    ((3,), True)
     """

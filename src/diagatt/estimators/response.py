@@ -1,7 +1,7 @@
-"""The two faces of every estimator: regression on numbers, and classification.
+"""Regression on numbers and classification, as base classes of all estimators.
 
-A face reads responses, names their family, and turns linear predictors z into predictions. What
-makes z belongs to the method: a face is a base class beside the method's own.
+They read responses, choose their family, and turn linear predictors z into predictions. The second
+base class of an estimator is that of its method, which computes z.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 
 from diagatt import attributes, coerce
 from diagatt.estimators.base import RowsEstimator
+from diagatt.estimators.containers import from_sources
 from diagatt.estimators.routing import Scored
-from diagatt.estimators.sources import from_sources
 from diagatt.families import Family, get_family
 
 
@@ -60,7 +60,7 @@ class Classification(Scored, ClassifierMixin, RowsEstimator):
 
     @property
     def has_ordered_classes(self) -> bool:
-        """Whether the family says that classes are in an order."""
+        """Whether the family is one of ordered classes."""
         return self.family != "auto" and get_family(self.family).orders_classes
 
     def _read_response(self, y: Any, weights: np.ndarray) -> np.ndarray:
@@ -124,7 +124,7 @@ class Classification(Scored, ClassifierMixin, RowsEstimator):
 
 
 def with_known_shape(family: Family, model: Any) -> Family:
-    """Return the family with the fitted shape, where the model has one that fits."""
+    """Return the family with the fitted shape, if the model has one of the family's size."""
     known = getattr(model, "shape_", None)
     if known is None or np.shape(known) != family.fitted_shape(np.shape(known)):
         return family

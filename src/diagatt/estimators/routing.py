@@ -19,8 +19,6 @@ from sklearn.utils.metadata_routing import UNUSED
 from diagatt import coerce
 from diagatt.ragged import RaggedRows
 
-__all__ = ["RoutedInputs", "Scored", "TakesCovariates"]
-
 METHODS = ("fit", "predict", "predict_proba", "decision_function", "score")
 REQUESTED = ("covariates", "groups", "offset", "exposure", "class_weight")
 _Requests = dict[str, Any]
@@ -80,7 +78,7 @@ class TakesCovariates:
 
 
 class RoutedInputs:
-    """Requests of an estimator whose first argument is called ``inputs``, which is no metadata."""
+    """Metadata requests of an estimator whose first argument, ``inputs``, is no metadata."""
 
     __metadata_request__fit: ClassVar[_Requests] = {"inputs": UNUSED}
     __metadata_request__predict: ClassVar[_Requests] = {"inputs": UNUSED}

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from inspect import signature
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
 from diagatt import coerce, parameters
-from diagatt.attention.survival import survival
+from diagatt.attention.blend import Blend, with_mapped
+from diagatt.attention.diagonal import DiagonalAttention
+from diagatt.estimators.containers import by_shard, from_sources
 from diagatt.estimators.diagonal_base import _DiagAtt
 from diagatt.estimators.response import with_known_shape
-from diagatt.estimators.sources import from_sources
-from diagatt.estimators.stored import by_shard
 from diagatt.estimators.times import ReadsTimes, step_functions
 from diagatt.families import Family, Times, get_family
 from diagatt.families.cox import risk_of
 from diagatt.families.risk_sets import TIES
 from diagatt.lifetimes import read_times
 from diagatt.parameters import Rule
-from diagatt.segments import map_blocks
-from diagatt.solvers import Solver
+from diagatt.segments import map_blocks, segment_sum
 from diagatt.stores import RowStore
 
 
+@dataclass(eq=False, repr=False)
 class DiagAttSurvival(ReadsTimes, _DiagAtt):
     r"""Survival analysis by diagonalized attention: a few rows decide when an event happens.
 
@@ -68,50 +69,10 @@ random_state, device, verbose, encoder, missing
     True
     """
 
+    _: KW_ONLY
+    ties: str = "efron"
+
     rules: ClassVar[Mapping[str, Rule]] = {"ties": parameters.one_of(*TIES)}
-
-    def __init__(
-        self,
-        n_heads: int | str | Sequence[int] = 1,
-        *,
-        solver: str | Solver = "auto",
-        family: str = "auto",
-        ties: str = "efron",
-        score_form: str = "affine",
-        coupling: str = "distinct",
-        ridge: float = 1.0,
-        selection: str | int = "auto",
-        warm_start: bool = False,
-        checkpoint: Any = None,
-        random_state: Any = None,
-        device: str = "cpu",
-        verbose: bool = False,
-        encoder: Any = None,
-        missing: str = "refuse",
-    ) -> None:
-        super().__init__(
-            n_heads,
-            solver=solver,
-            family=family,
-            score_form=score_form,
-            coupling=coupling,
-            ridge=ridge,
-            selection=selection,
-            warm_start=warm_start,
-            checkpoint=checkpoint,
-            random_state=random_state,
-            device=device,
-            verbose=verbose,
-            encoder=encoder,
-            missing=missing,
-        )
-        self.ties = ties
-
-    def __new__(cls, *args: Any, **given: Any) -> Self:
-        """Make an estimator; see `DiagAttRegressor`."""
-        return super().__new__(cls, *args, **given)
-
-    __new__.__signature__ = signature(__init__)  # type: ignore[attr-defined]
 
     @classmethod
     def _estimator_type_name(cls) -> str:
@@ -188,9 +149,9 @@ random_state, device, verbose, encoder, missing
         def of_block(*block: Any, **prior: Any) -> torch.Tensor:
             return survival(module, family, grid, *block, **prior)  # type: ignore[arg-type]
 
-        beside = (torch.as_tensor(array).to(values) for array in given)
+        arrays = (torch.as_tensor(array).to(values) for array in given)
         prior = self._log_prior(rows)
-        found = map_blocks(of_block, values, offsets, *beside, log_prior=prior).cpu().numpy()
+        found = map_blocks(of_block, values, offsets, *arrays, log_prior=prior).cpu().numpy()
         return found if return_array else step_functions(at, found, before=1.0)
 
     @from_sources
@@ -213,3 +174,37 @@ random_state, device, verbose, encoder, missing
         """Return Harrell's concordance of the risk scores."""
         risk = self.predict(X, covariates, offset)
         return self._concordance(y, risk)
+
+
+def survival(
+    module: DiagonalAttention | Blend,
+    family: Times,
+    times: Tensor,
+    values: Tensor,
+    offsets: Tensor,
+    covariates: Tensor | None = None,
+    offset: Tensor | None = None,
+    log_prior: Tensor | None = None,
+) -> Tensor:
+    """Return P(T > t) at all times, (n, T): means over rows and members where there are several.
+
+    Parameters
+    ----------
+    times : tensor of shape (T,)
+    values, offsets, covariates, offset
+        Packed samples, as the module takes them.
+    """
+    if isinstance(module, Blend):
+        parts = []
+        chosen = [member for member in module.members_list if member.weight > 0]
+        for member, mapped in with_mapped(chosen, values):
+            Z = member.all_covariates(mapped, offsets, covariates, log_prior)
+            given = (mapped, offsets, Z, offset, log_prior)
+            parts.append(member.weight * survival(member.attention, family, times, *given))
+        return torch.stack(parts).sum(dim=0)
+    if module.readout == "pooled" or module.groups > 1:
+        z = module(values, offsets, covariates, offset=offset, log_prior=log_prior)
+        return family.log_survival(times[None], z).exp()
+    log_p, z, places = module.assignments(values, offsets, covariates, offset, log_prior)
+    each = family.log_survival(times[None], z).exp()  # (M, T)
+    return segment_sum(log_p.double().exp()[:, None] * each, places)

@@ -1,16 +1,22 @@
-"""What estimators of times to an event share: reading times, and functions of time."""
+"""What estimators of times to an event share: responses, functions of time, Cox regression."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
+from sklearn.utils.validation import check_is_fitted
 
 from diagatt import attributes, coerce
 from diagatt.arrays import InputError, float_array
 from diagatt.estimators.base import RowsEstimator
+from diagatt.estimators.competitor import Competitor
+from diagatt.estimators.response import with_known_shape
+from diagatt.families import Cox, Family
 from diagatt.lifetimes import read_times
 from diagatt.metrics import concordance
+from diagatt.solvers.problem import Samples
 
 
 class StepFunction:
@@ -99,3 +105,49 @@ def step_functions(times: np.ndarray, values: np.ndarray, before: float) -> np.n
     for i, line in enumerate(values):
         made[i] = StepFunction(times, line, before)
     return made
+
+
+class CoxCompetitor(ReadsTimes, Competitor):
+    """The interface of `DiagAttSurvival` for other methods: family "cox" with Efron's ties."""
+
+    fitted_rules: ClassVar[attributes.Rules] = {"shape_": attributes.positives()}
+    shape_: np.ndarray = np.empty(0)
+
+    def _fitted_family(self) -> tuple[Family, int]:
+        if self.family not in ("auto", "cox"):
+            raise ValueError(
+                f"{type(self).__name__} is Cox regression, not family {self.family!r}: leave "
+                "family='auto', or fit DiagAttSurvival."
+            )
+        return with_known_shape(Cox(), self), 1
+
+    def _fitted_shapes(self) -> dict[str, tuple[int, ...]]:
+        found = np.shape(self.shape_)
+        return {**super()._fitted_shapes(), "shape_": Cox().fitted_shape(found)}
+
+    def _train(self, problem: Samples, seed: int, memo: dict) -> None:
+        super()._train(problem, seed, memo)  # type: ignore[safe-super]
+        with torch.no_grad():
+            z = self._predictor(problem.values, problem.offsets)
+        found = problem.family.refined(problem.y, z, problem.weights)
+        self.shape_ = found.shape.cpu().numpy()
+
+    def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
+        """Return log hazard ratios, (n_samples,): larger ones mean earlier events."""
+        return self._linear_predictor(X, covariates)[:, 0]
+
+    def predict_survival_function(
+        self, X: Any, return_array: bool = False, times: Any = None
+    ) -> np.ndarray:
+        """Return P(T > t | X); parameters as in `DiagAttSurvival.predict_survival_function`."""
+        check_is_fitted(self)
+        at = self._times(times, return_array)
+        family, z = self._fitted_family()[0], torch.from_numpy(self._linear_predictor(X))
+        assert isinstance(family, Cox)
+        found = family.log_survival(torch.from_numpy(at)[None], z).exp().numpy()
+        return found if return_array else step_functions(at, found, before=1.0)
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return Harrell's concordance of the risk scores."""
+        risk = self.predict(X)
+        return self._concordance(y, risk)

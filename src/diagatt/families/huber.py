@@ -8,7 +8,7 @@ import torch
 
 from diagatt.families.base import Family
 from diagatt.families.links import IdentityLink
-from diagatt.families.spread import robust_scale
+from diagatt.families.quantile import robust_scale
 
 ITERATIONS = 100
 

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Answers", "answer"]
-
 MOST_FEATURES = 3  # features that are named per located row
 
 

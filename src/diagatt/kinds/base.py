@@ -142,7 +142,7 @@ class Kind:
         if columns.id is not None:
             ids = table.strings(columns.id)
         from diagatt.kinds.categories import covariates, learned
-        from diagatt.kinds.responses_and_offsets import offsets, responses
+        from diagatt.kinds.columns import offsets, responses
 
         columns = learned(table, columns)
         y, (Z, names) = responses(table, columns), covariates(table, columns)

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from diagatt.kinds.columns import Columns
     from diagatt.kinds.tables import Table
 
-__all__ = ["covariates", "learned", "with_category_columns"]
-
 # More different words than this are ids or free text.
 MOST_LEVELS = 50
 

@@ -13,8 +13,6 @@ from diagatt.certainty import Certainty, Discoveries, Existence, Summary
 from diagatt.covariates import parted
 from diagatt.ragged import RaggedRows
 
-__all__ = ["AskedForCertainty", "inner_has"]
-
 
 def inner_has(name: str) -> Any:
     """Offer a method only if the estimator inside has it."""
@@ -37,11 +35,11 @@ class AskedForCertainty:
     estimator_: Any
     rows: Callable[[Any], RaggedRows]
 
-    def _asked(self, method: str, inputs: Any, *args: Any, **beside: Any) -> Any:
+    def _asked(self, method: str, inputs: Any, *args: Any, **known: Any) -> Any:
         """Ask the estimator inside about the rows of the inputs."""
         check_is_fitted(self)
-        inputs, covariates = parted(inputs, beside.pop("covariates", None))
-        given = {"covariates": covariates, **beside}
+        inputs, covariates = parted(inputs, known.pop("covariates", None))
+        given = {"covariates": covariates, **known}
         given = {name: value for name, value in given.items() if value is not None}
         return getattr(self.estimator_, method)(self.rows(inputs), *args, **given)
 
@@ -55,8 +53,8 @@ class AskedForCertainty:
         groups: Any = None,
     ) -> Existence:
         """Test whether there is any row of interest; see `DiagAttRegressor.existence_test`."""
-        beside = {"covariates": covariates, "sample_weight": sample_weight, "groups": groups}
-        return self._asked("existence_test", inputs, y, **beside)
+        known = {"covariates": covariates, "sample_weight": sample_weight, "groups": groups}
+        return self._asked("existence_test", inputs, y, **known)
 
     @inner_has("calibrate")
     def calibrate(
@@ -71,8 +69,8 @@ class AskedForCertainty:
 
         The inputs are those of `fit`. The default does this in `fit`.
         """
-        beside = {"covariates": covariates, "sample_weight": sample_weight, "groups": groups}
-        self._asked("calibrate", inputs, y, **beside)
+        known = {"covariates": covariates, "sample_weight": sample_weight, "groups": groups}
+        self._asked("calibrate", inputs, y, **known)
         return self
 
     @inner_has("certainty")

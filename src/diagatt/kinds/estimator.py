@@ -31,8 +31,6 @@ from diagatt.persistence import (
 )
 from diagatt.ragged import RaggedRows
 
-__all__ = ["KindClassifier", "KindEstimator", "inner_has"]
-
 
 class KindEstimator(AskedForCertainty, RoutedInputs, TakesCovariates, SavedToFile, BaseEstimator):
     """Base of the estimators of texts and images.
@@ -83,8 +81,8 @@ class KindEstimator(AskedForCertainty, RoutedInputs, TakesCovariates, SavedToFil
         parameters.check(self)
         inputs, covariates = parted(inputs, covariates)
         fitted = copy(self)  # a fit that fails leaves the estimator as it was
-        beside = {"sample_weight": sample_weight, "covariates": covariates, "groups": groups}
-        fitted._fit_inputs(inputs, y, beside)
+        known = {"sample_weight": sample_weight, "covariates": covariates, "groups": groups}
+        fitted._fit_inputs(inputs, y, known)
         self.__dict__ = fitted.__dict__
         return self
 

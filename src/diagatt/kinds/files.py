@@ -12,9 +12,6 @@ from diagatt.kinds import KINDS, Columns, Inputs, Kind
 if TYPE_CHECKING:
     from diagatt.kinds.tables import Table
 
-__all__ = ["load_model", "read_inputs", "save_model"]
-
-
 MEMORY = 1024  # MiB
 
 

@@ -77,7 +77,7 @@ class Rows(Kind):
         if sample is None:
             return super().read(table, columns)
         from diagatt.kinds.categories import covariates, learned, with_category_columns
-        from diagatt.kinds.responses_and_offsets import offsets, responses
+        from diagatt.kinds.columns import offsets, responses
         from diagatt.ragged import RaggedRows
 
         own = table.labels(sample)

@@ -41,10 +41,10 @@ class Store(Kind):
                 f"{path} is a store, which has no column {columns.groups!r} of groups: --groups "
                 "needs samples in memory, from a table or a folder of slides."
             )
-        beside = [role for role in OFFSETS if role in columns.known]
-        if beside and not columns.of_a_model:
+        given = [role for role in OFFSETS if role in columns.known]
+        if given and not columns.of_a_model:
             raise ValueError(
-                f"{path} is a store, which keeps no {beside[0]}: --{beside[0]} needs samples in "
+                f"{path} is a store, which keeps no {given[0]}: --{given[0]} needs samples in "
                 "memory, from a table."
             )
         if not columns.of_a_model and (columns.target or "time" in columns.known):

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["ENDINGS", "Table", "separator_hint"]
-
 ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".feather", ".arrow")
 #: What to do with files of other programs, by their endings.
 ADVICE = {

@@ -10,15 +10,6 @@ from sklearn.metrics import accuracy_score, roc_auc_score
 from diagatt.arguments import Count, Numbers, WholeNumbers
 from diagatt.arrays import InputError
 
-__all__ = [
-    "FLOOR",
-    "accuracy",
-    "calibration_error",
-    "class_scores",
-    "quadratic_kappa",
-    "ranked_probability_score",
-]
-
 #: Probabilities are kept from 0 and 1 by this much in log scores, for every method alike.
 FLOOR = 1e-3
 

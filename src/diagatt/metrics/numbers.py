@@ -16,8 +16,6 @@ from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_err
 from diagatt.arguments import Numbers
 from diagatt.families import get_family
 
-__all__ = ["log_density", "mean_deviance", "number_scores", "rmse"]
-
 
 def number_scores(y: Numbers, mean: Numbers, family: str = "gaussian") -> dict[str, float]:
     """Return R² (of two samples or more), RMSE, mean absolute error and log score.

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["crlr"]
-
 
 def crlr(true_rows: Any, located_rows: Any) -> float:
     """Return the correct localization rate of the rows of interest (paper, Section 5.1).

@@ -6,8 +6,6 @@ import numpy as np
 
 from diagatt.arguments import Numbers, Truths
 
-__all__ = ["concordance"]
-
 TIED_RISK = 1e-8  # risks that differ by less are equal, as in scikit-survival
 
 

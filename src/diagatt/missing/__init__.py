@@ -9,10 +9,14 @@ missing entries given observed ones are Gaussian with
 so that only the block of missing entries of a precision matrix needs to be inverted.
 """
 
-from diagatt.missing.completed import CompletedRows, completed, filled_in
-from diagatt.missing.patterns import Conditional, Patterns
-from diagatt.missing.ratio import active_rows
-from diagatt.missing.row_gaussian import RowGaussian, fit_row_gaussian
+from diagatt.missing.patterns import Conditional, Patterns, active_rows
+from diagatt.missing.row_gaussian import (
+    CompletedRows,
+    RowGaussian,
+    completed,
+    filled_in,
+    fit_row_gaussian,
+)
 
 __all__ = [
     "CompletedRows",

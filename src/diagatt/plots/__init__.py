@@ -18,8 +18,8 @@ from diagatt.plots.fit import (
     observed_predicted,
     row_reliability,
 )
+from diagatt.plots.heat_maps import slide
 from diagatt.plots.patches import patches
-from diagatt.plots.slide import slide
 from diagatt.plots.survival import baseline_hazard, hazard_ratios, survival_by_risk
 from diagatt.plots.words import words
 

@@ -1,4 +1,4 @@
-"""How well classes are told apart: the ROC curve and the table of confusions."""
+"""How well classes are separated: the ROC curve and the table of confusions."""
 
 from __future__ import annotations
 

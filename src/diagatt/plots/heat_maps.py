@@ -1,20 +1,84 @@
-"""A folder that shows where a model looked: a heat map per slide, GeoJSON, and top patches."""
+"""Heat maps of slides, and a folder with one per slide, GeoJSON and the top patches."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from diagatt.files import write_atomically
 from diagatt.kinds.slides.patches import SlidePatches, slide_patches, to_geojson, top_patches
 from diagatt.kinds.slides.samples import SlideSamples
-from diagatt.plots.canvas import figure_bytes
-from diagatt.plots.slide import slide
+from diagatt.plots.canvas import COLOURS, axes_or_new, figure_bytes
 from diagatt.tables import csv_table
 
-__all__ = ["write_heat_maps"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
+LEAST, MOST = 0.1, 10.0  # ends of the colour scale; the upper one grows with the weights
 DPI = 150
+
+
+def slide(
+    coords: Any,
+    relative: Any,
+    side: float,
+    *,
+    located: Any = None,
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the patches of a slide at their coordinates.
+
+    Parameters
+    ----------
+    coords : array of shape (n, 2)
+        Left upper corners (x, y) of the patches.
+    relative : array of shape (n,)
+        Attention times the count of rows of the sample: 1 is uniform attention. Colours are on a
+        logarithmic scale from 0.1 up.
+    side : float
+        Side of a patch, in the units of `coords`.
+    located : bool array of shape (n,), optional
+        Patches to frame: rows of interest.
+    title : str, optional
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> ax = slide([[0, 0], [256, 0], [0, 256]], [0.2, 2.6, 0.2], 256, located=[False, True, False])
+    >>> ax.get_aspect()
+    1.0
+    """
+    from matplotlib.collections import PatchCollection
+    from matplotlib.colors import LogNorm
+    from matplotlib.patches import Rectangle
+
+    corners, weights = np.asarray(coords, dtype=float), np.asarray(relative, dtype=float)
+    if corners.shape != (len(weights), 2) or weights.ndim != 1 or len(weights) == 0:
+        raise ValueError(
+            f"coords must have shape (n, 2) and relative (n,), got {corners.shape} and "
+            f"{weights.shape}."
+        )
+    ax = axes_or_new(ax, (6, 5))
+    boxes = PatchCollection(
+        [Rectangle((x, y), side, side) for x, y in corners],
+        cmap="viridis",
+        norm=LogNorm(LEAST, max(MOST, weights.max())),
+        linewidth=0,
+    )
+    boxes.set_array(np.maximum(weights, LEAST))
+    ax.add_collection(boxes)
+    low, high = corners.min(axis=0), corners.max(axis=0) + side
+    ax.set(xlim=(low[0], high[0]), ylim=(high[1], low[1]), xticks=[], yticks=[], title=title or "")
+    ax.set_aspect("equal")
+    frame = max(side, 0.015 * float((high - low).max()))  # visible however large the slide is
+    for x, y in corners[np.asarray(located, dtype=bool)] if located is not None else ():
+        centre = (x + side / 2 - frame / 2, y + side / 2 - frame / 2)
+        ax.add_patch(Rectangle(centre, frame, frame, fill=False, ec=COLOURS[1], lw=1.5))
+    ax.figure.colorbar(boxes, ax=ax, label="attention × number of patches", shrink=0.8)
+    return ax
 
 
 def write_heat_maps(

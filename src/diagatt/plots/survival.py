@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diagatt.kaplan_meier import kaplan_meier, log_rank
 from diagatt.lifetimes import read_times
 from diagatt.plots.canvas import COLOURS, axes_or_new, colour, tidy
+from diagatt.survival_metrics import kaplan_meier, log_rank
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -110,7 +110,7 @@ def hazard_ratios(
     """
     import torch
 
-    from diagatt.attention.rowterms import row_terms
+    from diagatt.attention.row_terms import row_terms
 
     family = model._fitted_family()[0]
     per_unit = family.log_hazard_per_unit

@@ -175,9 +175,9 @@ def metrics(model: Any, samples: Samples) -> list[tuple[str, str, str]]:
         found += _class_metrics(samples) if samples.labels else _number_metrics(model, samples)
     if samples.times is not None:
         found += _time_metrics(samples)
-    told = [i for i, rows in enumerate(samples.true_rows or []) if rows]
-    if samples.true_rows is not None and told:
-        rate = crlr([samples.true_rows[i] for i in told], samples.located[told])
+    labelled = [i for i, rows in enumerate(samples.true_rows or []) if rows]
+    if samples.true_rows is not None and labelled:
+        rate = crlr([samples.true_rows[i] for i in labelled], samples.located[labelled])
         found += [("Rows found", percent(rate), "CRLR: share of the true rows that were located")]
     sure = percent(1 - samples.ambiguous.mean())
     meaning = "samples in which every head puts at least half of its attention on one row"
@@ -235,8 +235,8 @@ def verdict(model: Any) -> tuple[str, str] | None:
     found, test = (getattr(model, name, None) for name in ("has_row_of_interest_", "existence_"))
     if found is None:
         return None
-    told = test if isinstance(test, Mapping) else {}
-    p = told.get("p_value")
+    result = test if isinstance(test, Mapping) else {}
+    p = result.get("p_value")
     because = "" if p is None else " (p < 0.001)" if p < 0.001 else f" (p = {p:.3f})"
     if not found:
         said = f"No row of interest was found{because}"
@@ -244,8 +244,8 @@ def verdict(model: Any) -> tuple[str, str] | None:
     if test is None and not len(getattr(model, "contest_", ())):  # attention is uneven, no more
         return "untested", UNTESTED
     said = f"A row of interest was found{because}"
-    if told.get("n_folds") == 0:  # judged by rows that were found without responses
-        said += ": the row that looks different tells more than mean rows do"
+    if result.get("n_folds") == 0:  # judged by rows that were found without responses
+        said += ": the row that differs from the others explains more than mean rows do"
     elif because or len(getattr(model, "contest_", ())):  # judged by samples that were held out
         said += ": attention to single rows predicts new samples better than mean rows do"
     return "found", f"{said}."

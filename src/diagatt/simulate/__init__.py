@@ -17,8 +17,7 @@ from diagatt.simulate.parameters import (
     SurvivalParameters,
     ar1,
 )
-from diagatt.simulate.processes import Simulation, classification, draw, regression
-from diagatt.simulate.survival import survival
+from diagatt.simulate.processes import Simulation, classification, draw, regression, survival
 
 __all__ = [
     "PAPER_SETTINGS",

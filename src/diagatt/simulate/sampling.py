@@ -1,4 +1,4 @@
-"""Random rows, drawn in place: without a second copy and without a detour through float64."""
+"""Random rows, drawn in place without a second copy or float64, and times to an event."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit, roots_hermitenorm
 
 from diagatt.arguments import Seed
-from diagatt.simulate.parameters import Parameters
+from diagatt.lifetimes import make_times
+from diagatt.simulate.parameters import Parameters, SurvivalParameters
 
 _BLOCK_ELEMENTS = 2**20  # 8 MB in float64
 
@@ -105,3 +108,34 @@ def draw_rows(
 def samples_of(offsets: np.ndarray, block: slice) -> np.ndarray:
     """Return the sample of each row of the block."""
     return np.searchsorted(offsets, np.arange(block.start, block.stop), side="right") - 1
+
+
+def draw_times(
+    eta: np.ndarray, parameters: SurvivalParameters, rng: np.random.Generator
+) -> np.ndarray:
+    """Draw when observation ends and whether by an event, given log hazard ratios (n,)."""
+    waited = rng.exponential(size=(2, len(eta)))  # on the scale of the cumulative hazard
+    with np.errstate(divide="ignore"):
+        until = waited / np.stack([np.exp(eta), np.full(len(eta), parameters.censoring_rate)])
+    times = until.min(axis=0) ** (1 / parameters.shape)
+    return make_times(until[0] <= until[1], np.maximum(times, np.finfo(np.float32).tiny))
+
+
+def rate_of_censoring(share: float, mean: float, variance: float) -> float:
+    r"""Return the rate c with :math:`\mathrm E\, c/(c + e^η)` = share, for normal η.
+
+    Examples
+    --------
+    >>> rate_of_censoring(0.5, 0.0, 1.0)
+    1.0
+    """
+    if share == 0:
+        return 0.0
+    nodes, weights = roots_hermitenorm(64)
+    eta, mass = mean + variance**0.5 * nodes, weights / weights.sum()
+
+    def excess(log_rate: float) -> float:
+        return float(mass @ expit(log_rate - eta)) - share
+
+    reach = 10 + 10 * variance**0.5
+    return float(round(np.exp(brentq(excess, mean - reach, mean + reach)), 12))

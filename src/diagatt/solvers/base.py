@@ -1,4 +1,4 @@
-"""What a solver is, what it is asked to fit, and what it gives back."""
+"""Solvers, the `Model` that they fit, and the `Fitted` model that they return."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ from diagatt.persistence import register_part
 from diagatt.scores import SCORE_FORMS, ScoreForm
 from diagatt.segments import map_blocks, segment_sum
 from diagatt.solvers.checkpoint import Checkpoint
-from diagatt.solvers.out_of_fold import OutOfFold
+from diagatt.solvers.folds import OutOfFold
 from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.sandwich import BASELINE, Errors
-from diagatt.solvers.share_interval import MOST_SAMPLES
 
 # The note on errors that take the distributions of rows as known.
 OBSERVED = "observed information, with the distributions of rows taken as known"
@@ -40,7 +39,7 @@ SOLVERS: dict[str, type[Solver]] = {}
 
 @dataclass(frozen=True)
 class Model:
-    """What is fitted; how it is fitted is up to the solver.
+    """The model to fit; the solver decides how it is fitted.
 
     Attributes
     ----------
@@ -64,7 +63,7 @@ class Model:
 
     @property
     def has_affine_scores(self) -> bool:
-        """Whether scores are affine and see the row alone."""
+        """Whether scores are affine and depend on the row alone."""
         return self.score_form.has_constant and not self.score_form.has_context
 
     @property
@@ -74,7 +73,7 @@ class Model:
 
     @property
     def least_rows(self) -> int:
-        """Rows that every sample needs."""
+        """Least count of rows of a sample."""
         return least_rows(self.coupling, self.n_heads)
 
     def module(self, problem: Problem, **how: Any) -> DiagonalAttention:
@@ -92,9 +91,9 @@ class Model:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a solver gives back.
+    """The result of a solver.
 
-    Heads of M averaged restarts stand restart by restart: head r of restart m is line m·R + r.
+    With M averaged restarts, head r of restart m is line m·R + r.
 
     Attributes
     ----------
@@ -117,18 +116,18 @@ class Fitted:
     errors_note : str
         How that covariance was found, or why there is none.
     report : list of dicts
-        What was compared on the way: contestants, starts.
+        The starts or the counts of heads that were compared.
     contest : list of dicts
         Contestants with their scores out of fold.
     described : str
-        What tells the reported fit from other contestants.
+        Words that distinguish the reported fit from the other contestants.
     blend : Blend, optional
         Several fits that predict together; `module` is then the one whose coefficients are
         reported, in the original features.
     out_of_fold : OutOfFold, optional
-        Fits that have not seen the samples, if the solver made any.
+        Fits that left samples out, if the solver made any.
     finds_rows : bool, optional
-        Whether rows say more than their mean out of fold, if that was asked.
+        Whether attention improves predictions out of fold, if that was tested.
     prevalence : float, optional
         π̂, the share of samples that have a row of interest, if some may have none.
     prevalence_interval : pair of floats, optional
@@ -137,7 +136,7 @@ class Fitted:
         Means (2, d) and covariances (2, d, d) of background and of active rows, if the solver has
         a model of rows that integrates missing entries out.
     state : object
-        What this solver can go on from, besides the module.
+        What this solver needs to continue the fit, besides the module.
     """
 
     module: DiagonalAttention
@@ -162,7 +161,7 @@ class Fitted:
 
     @property
     def predictor(self) -> DiagonalAttention | Blend:
-        """What predicts: the blend, or the module itself."""
+        """The blend if there is one, otherwise the module."""
         return self.module if self.blend is None else self.blend
 
     @property
@@ -174,7 +173,7 @@ class Fitted:
         return (found if found.ndim == 1 else found.diagonal()).sqrt()
 
     def completed(self, samples: Samples) -> Samples:
-        """Return samples as the module is to see them: missing entries are those of active rows."""
+        """Return samples with missing entries filled in as those of active rows."""
         if samples.missing is None or self.row_gaussians is None:
             return samples if samples.missing is None else replace(samples, missing=None)
         values, shift = filled_in(samples.values, samples.missing, *self.row_gaussians)
@@ -184,7 +183,7 @@ class Fitted:
 
 
 class Solver(BaseEstimator, ABC):
-    """A way to fit diagonalized attention; it owns its parameters and never sees an estimator.
+    """A way to fit diagonalized attention, with parameters of its own.
 
     A subclass that has a `name` registers itself under it, so that the name serves as a shorthand.
     """
@@ -192,15 +191,15 @@ class Solver(BaseEstimator, ABC):
     name: ClassVar[str]
     #: What each parameter may be; see `diagatt.parameters`.
     rules: ClassVar[Mapping[str, Rule]] = {}
-    #: Whether it looks for rows at all.
+    #: Whether it fits attention at all.
     attends: ClassVar[bool] = True
-    #: Whether it can be told which rows are active.
+    #: Whether it can use labels of active rows.
     takes_row_labels: ClassVar[bool] = False
-    #: Whether the response decides about scores, so that a criterion must count them.
+    #: Whether scores are fitted to the response, so that criteria count them as parameters.
     scores_see_response: ClassVar[bool] = True
-    #: Whether it takes rows as Gaussian and one of them as active, though it reports attention.
+    #: Whether it assumes Gaussian rows, of which one is active, although it reports attention.
     has_latent_rows: ClassVar[bool] = False
-    #: Whether a fit can go on from an earlier one.
+    #: Whether a fit can start from an earlier one.
     goes_on: ClassVar[bool] = True
     #: Whether its fits come with predictions out of fold.
     holds_out: ClassVar[bool] = False
@@ -213,8 +212,8 @@ class Solver(BaseEstimator, ABC):
             SOLVERS[cls.name] = cls
 
     @property
-    def says_none(self) -> bool:
-        """Whether samples may have no row of interest, which is the parameter `none` of most."""
+    def allows_none(self) -> bool:
+        """Whether samples may have no row of interest: the parameter `none` of most solvers."""
         return bool(getattr(self, "none", False))
 
     def sees_shape(self, problem: Problem) -> bool:
@@ -222,7 +221,7 @@ class Solver(BaseEstimator, ABC):
         return True
 
     def joint(self, problem: Problem, model: Model, seed: int) -> Any:
-        """Return what is trained with an encoder (`gradient.joint.Joint`)."""
+        """Return the module that is trained with an encoder (`gradient.adam.Joint`)."""
         raise ValueError(
             f"an MLP or a torch module as encoder is trained with the model, which the {self.name} "
             "solver cannot do: set solver='gradient' or solver='mixture'."
@@ -233,7 +232,7 @@ class Solver(BaseEstimator, ABC):
         return False
 
     def refuse(self, problem: Problem, model: Model) -> str | None:
-        """Say why this solver cannot be used, before any work; None if it can."""
+        """Return why this solver cannot be used, before any work; None if it can."""
         return None
 
     @abstractmethod
@@ -256,9 +255,9 @@ class Solver(BaseEstimator, ABC):
         seed : int
             Decides everything that is random.
         start : Fitted, optional
-            Go on from an earlier fit of the same model.
+            An earlier fit of the same model, from which this one starts.
         checkpoint : Checkpoint, optional
-            File in which the state is kept; a fit that finds one goes on from it.
+            File in which the state is kept; an interrupted fit resumes from it.
         verbose : bool
             Show progress bars.
         """
@@ -266,17 +265,14 @@ class Solver(BaseEstimator, ABC):
     def errors(self, fitted: Fitted, samples: Samples, model: Model) -> Errors:
         """Return the covariance of values, intercept and covariate effects, or why there is none.
 
-        `diagatt.solvers.sandwich` has it for everything that minimizes an `Objective`.
+        `diagatt.solvers.sandwich` computes it for every fit that minimizes an `Objective`.
         """
         return Errors(None, f"no standard errors: the {self.name} solver has none.")
-
-    def share_interval(self, fitted: Fitted, samples: Samples, model: Model) -> Any:
-        """Return a 95 % interval for the share of samples with a row of interest, or None."""
 
     def n_response_parameters(self, module: DiagonalAttention) -> int:
         """Return how many parameters were fitted to the response.
 
-        Where rows alone decide about scores, scores are not counted.
+        Scores that were fitted to rows alone are not counted.
         """
         count = sum(parameter.numel() for parameter in module.effects())
         if self.scores_see_response:
@@ -286,7 +282,7 @@ class Solver(BaseEstimator, ABC):
 
 
 def with_errors(fitted: Fitted, problem: Problem, model: Model) -> Fitted:
-    """Return the fit with standard errors, or with a note why it has none."""
+    """Return the fit with standard errors, or with a note that says why it has none."""
     if fitted.family is not None:
         problem = problem.with_family(fitted.family)
     if problem.family.couples_samples and fitted.solver.has_latent_rows:
@@ -298,16 +294,14 @@ def with_errors(fitted: Fitted, problem: Problem, model: Model) -> Fitted:
         return replace(fitted, errors_note="no standard errors: too many samples for memory.")
     try:
         found = fitted.solver.errors(fitted, samples, model)
-        if fitted.prevalence is not None and samples.n_samples <= MOST_SAMPLES:
-            interval = fitted.solver.share_interval(fitted, samples, model)
-            fitted = replace(fitted, prevalence_interval=interval)
     except (ArithmeticError, torch.linalg.LinAlgError) as error:  # type: ignore[attr-defined]
         found = Errors(None, f"no standard errors: {error}")
-    return replace(fitted, value_covariance=found.covariance, errors_note=found.note)
+    known = {"value_covariance": found.covariance, "prevalence_interval": found.prevalence_interval}
+    return replace(fitted, errors_note=found.note, **known)  # type: ignore[arg-type]
 
 
 def loaded(problem: Problem) -> Samples | None:
-    """Return all samples in memory, of a store only if they and their products are few."""
+    """Return all samples in memory; None for a store with too many samples or products."""
     if problem.in_memory is not None:
         return problem.in_memory
     entries = problem.n_rows * problem.n_features * (problem.n_features + 3)
@@ -317,13 +311,13 @@ def loaded(problem: Problem) -> Samples | None:
 
 
 def trial_part(problem: Problem, generator: np.random.Generator) -> Samples:
-    """Return the samples on which starts compete; all data refine the winner."""
+    """Return the samples on which starts are compared; the best start is refined on all data."""
     most = max(TRIAL_SAMPLES, TRIAL_FACTOR * problem.n_features)
     return problem.sample(most, generator)
 
 
 def refuse_none(none: bool, problem: Problem, model: Model) -> str | None:
-    """Say why samples without a row of interest are not supported; None if they are."""
+    """Return why samples without a row of interest are not supported; None if they are."""
     if none and model.n_heads > 1:
         return "none=True is for one head: set n_heads=1, or none=False."
     if none and problem.in_memory is not None and problem.in_memory.log_prior is not None:
@@ -333,7 +327,7 @@ def refuse_none(none: bool, problem: Problem, model: Model) -> str | None:
 
 @torch.no_grad()
 def prevalence(module: DiagonalAttention, problem: Problem) -> float | None:
-    """Return the mean probability of samples to have a row of interest, if some may have none."""
+    """Return the mean probability that a sample has a row of interest, if some may have none."""
     if not module.has_none:
         return None
 
@@ -365,7 +359,7 @@ def get_solver(solver: str | Solver) -> Solver:
 
 
 def with_solver(solver: str, flat: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an estimator's parameters: those that belong to the named solver are given to it.
+    """Return an estimator's parameters with those of the named solver moved into a solver object.
 
     Examples
     --------
@@ -380,24 +374,24 @@ def with_solver(solver: str, flat: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def agreed(tensors: list[Tensor], problem: Problem) -> list[Tensor]:
-    """Return the tensors of the first process: rounding may differ between machines."""
+    """Return the tensors of the first process, because rounding may differ between machines."""
     return problem.group.agree(tensors)
 
 
 @torch.no_grad()
 def copy_parameters(source: DiagonalAttention, target: DiagonalAttention, restart: int = 0) -> None:
-    """Start a module where an earlier fit ended (at its restart, if it had several).
+    """Start a module where an earlier fit ended (at this restart, if it had several).
 
-    Attention is the earlier fit's: scores grow with the temperature that will divide them.
+    Attention stays that of the earlier fit: scores grow with the temperature that divides them.
     """
     heads = target.n_heads
     restarts = source.n_heads // heads
     lines = slice(restart % restarts * heads, (restart % restarts + 1) * heads)
-    warmer = target.temperature / source.temperature
-    target.query_key.set_matrix(warmer * source.query_key.matrix()[lines])
+    ratio = target.temperature / source.temperature
+    target.query_key.set_matrix(ratio * source.query_key.matrix()[lines])
     target.value.copy_(source.value[lines] * restarts)
     target.intercept.copy_(source.intercept)
     target.covariate.copy_(source.covariate)
     if source.none is not None and target.none_score is not None and target.none_value is not None:
-        target.none_score.copy_(warmer * source.none[0][lines])
+        target.none_score.copy_(ratio * source.none[0][lines])
         target.none_value.copy_(source.none[1][lines] * restarts)

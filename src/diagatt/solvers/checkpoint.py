@@ -19,7 +19,7 @@ from diagatt.solvers.problem import Problem
 
 @dataclass(frozen=True)
 class Checkpoint(os.PathLike):
-    """A file that holds everything that an interrupted run needs to continue.
+    """A file with the state from which an interrupted run continues.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Checkpoint(os.PathLike):
 
     @classmethod
     def of(cls, given: Any) -> Checkpoint | None:
-        """Return the checkpoint that a path stands for; None stays None."""
+        """Return the checkpoint of a path; None stays None."""
         return given if given is None or isinstance(given, cls) else cls(given)
 
     def of_restart(self, index: int) -> Checkpoint:
@@ -55,7 +55,7 @@ class Checkpoint(os.PathLike):
 class RunState:
     """The state of one run in its checkpoint's file, tied to data and settings by a fingerprint.
 
-    With several processes, the first one writes and reads the file and tells the others.
+    With several processes, the first one writes and reads the file and sends it to the others.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class RunState:
     Attributes
     ----------
     notes : dict
-        What the run reports of its beginning, which is not repeated; kept with every state.
+        Report of the start of the run, kept with every state because a resumed run has no start.
     """
 
     def __init__(self, checkpoint: Checkpoint, problem: Problem, *settings: Any) -> None:
@@ -84,16 +84,16 @@ class RunState:
         return last or passes % self.every == 0
 
     def write(self, tensors: dict[str, Tensor], document: dict[str, Any]) -> None:
-        """Write the state, whole or not at all."""
+        """Write the state atomically."""
         if self.group.rank == 0:
             arrays = {k: v.detach().cpu().numpy() for k, v in tensors.items()}
             header = {"kind": "checkpoint", "of": self.fingerprint, "notes": self.notes}
             modelfile.write(self.path, arrays, header | document)
 
     def read(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Return what was written last, if anything; refuse the file of another run.
+        """Return the state that was written last, if any; refuse the file of another run.
 
-        A run that goes on takes the file over: its time of writing becomes now.
+        The file's time of writing becomes now, as a sign that a run uses it.
         """
         here = self.group.rank == 0 and self.path.exists()
         content = self.group.share(self.path.read_bytes() if here else None)

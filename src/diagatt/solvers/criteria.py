@@ -10,11 +10,11 @@ from torch import Tensor
 
 from diagatt.attention.blend import Blend
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.attention.nonerow import given_some
+from diagatt.attention.none_row import given_some
 from diagatt.families import Family
 from diagatt.segments import map_blocks, segment_softmax, segment_sum
 from diagatt.solvers.base import Fitted
-from diagatt.solvers.gradient.train import predictors
+from diagatt.solvers.gradient.train import predictors, residual_dispersion
 from diagatt.solvers.problem import Problem, Samples
 
 # Lower bound of φ̂, as a share of the variance of y.
@@ -56,19 +56,13 @@ def log_densities(module: DiagonalAttention, part: Samples, phi: float = 1.0) ->
 
 
 def response_log_likelihood(fitted: Fitted, problem: Problem) -> float:
-    """Return Σ w log p(y | X); φ̂ is the fit's if it is a mixture, else that of its residuals."""
+    """Return Σ w log p(y | X), with the φ̂ of a mixture, or that of residuals for other fits."""
     module, family = fitted.module, problem.family
     phi = 1.0
     if module.readout == "mixture" and fitted.dispersion is not None:
         phi = fitted.dispersion
     elif family.has_dispersion:
-
-        def dispersions(part: Samples) -> list[Tensor]:
-            units = family.unit_dispersion(part.y, predictors(module, part))
-            return [(part.weights * units).sum()]
-
-        phi = float(problem.total(dispersions)[0]) / problem.total_weight
-        phi = max(phi, LEAST_DISPERSION * problem.scale)
+        phi = max(residual_dispersion(module, problem), LEAST_DISPERSION * problem.scale)
 
     def log_likelihoods(part: Samples) -> list[Tensor]:
         return [(part.weights.double() * log_densities(module, part, phi)).sum()]

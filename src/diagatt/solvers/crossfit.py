@@ -1,4 +1,4 @@
-"""Cross-fitting: every sample is predicted by a fit, from a cold start, that has not seen it."""
+"""Cross-fitting: every sample is predicted by a fit that left it out and had a cold start."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 from diagatt.solvers.auto import Auto
 from diagatt.solvers.base import Model, Solver
 from diagatt.solvers.existence import Existence, existence_test, together
-from diagatt.solvers.folds import content_folds
+from diagatt.solvers.folds import OutOfFold, content_folds
 from diagatt.solvers.gradient.train import predictors
-from diagatt.solvers.looks import LOOKS_SHARE, looks_test
-from diagatt.solvers.out_of_fold import OutOfFold
+from diagatt.solvers.outlying_rows import OUTLYING_SHARE, outlying_row_test
 from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.uniform import Uniform
 
@@ -32,10 +31,10 @@ def head_test(solver: Solver, problem: Problem, model: Model, seed: int) -> Exis
     """
     if model.n_heads == 1:
         return cross_fit(solver, problem, model, seed).existence
-    less = replace(model, n_heads=model.n_heads - 1)
-    fits = [cross_fit(solver, problem, tried, seed) for tried in (model, less)]
-    eta, beside = (unseen.predictions() for unseen in fits)
-    return existence_test(fits[0].samples, fits[0].folds, eta, beside, explained=True)
+    fewer = replace(model, n_heads=model.n_heads - 1)
+    fits = [cross_fit(solver, problem, tried, seed) for tried in (model, fewer)]
+    eta, of_fewer = (unseen.predictions() for unseen in fits)
+    return existence_test(fits[0].samples, fits[0].folds, eta, of_fewer, explained=True)
 
 
 def cross_fit(solver: Solver, problem: Problem, model: Model, seed: int) -> OutOfFold:
@@ -71,7 +70,7 @@ def cross_fit(solver: Solver, problem: Problem, model: Model, seed: int) -> OutO
         attending.append(predictors(found[-1], parts[-1]).double())
         place.append(held_out)
     back = torch.cat(place).argsort()
-    if samples.missing is not None:  # each row as the fit sees it that has not seen the sample
+    if samples.missing is not None:  # rows are completed by the fit without their sample
         seen = Samples.joined(parts)
         samples = replace(
             samples.take(torch.cat(place)),
@@ -79,7 +78,7 @@ def cross_fit(solver: Solver, problem: Problem, model: Model, seed: int) -> OutO
             log_prior=seen.log_prior,
             missing=None,
         ).take(back)
-    eta, beside = torch.cat(attending)[back], torch.cat(pooled)[back]
-    test = existence_test(samples, folds, eta, beside)
-    by_looks = (looks_test(samples, beside, seed), LOOKS_SHARE)
-    return OutOfFold(samples, folds, found, together([(test, 1 - LOOKS_SHARE), by_looks]))
+    eta, of_means = torch.cat(attending)[back], torch.cat(pooled)[back]
+    test = existence_test(samples, folds, eta, of_means)
+    outlying = (outlying_row_test(samples, of_means, seed), OUTLYING_SHARE)
+    return OutOfFold(samples, folds, found, together([(test, 1 - OUTLYING_SHARE), outlying]))

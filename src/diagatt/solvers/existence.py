@@ -1,8 +1,8 @@
 r"""Is there any row of interest? A test of what attention adds to a regression on mean rows.
 
-Let η be the predictor of samples that a fit has not seen, freed of what mean rows and covariates
-explain within its fold and scaled there, and g the score residual of the GLM on mean rows. If mean
-rows say all that rows say about the response, then g has mean 0 given the rows, and
+Let η be the predictor of held-out samples, more precisely its residual in a regression on mean rows
+and covariates within the fold, scaled there, and g the score residual of the GLM on mean rows.
+If the response depends on the rows through their mean alone, then g has mean 0 given the rows, and
 
 .. math:: T = \frac{1}{\sqrt 2} \frac{\sum_i w_i η_i g_i}{\sqrt{\sum_i (w_i η_i g_i)^2}}
 
@@ -21,22 +21,21 @@ import torch
 from scipy.stats import norm
 from torch import Tensor
 
-from diagatt.segments import map_blocks, segment_mean
 from diagatt.solvers.glm import fit_glm
-from diagatt.solvers.problem import Samples
+from diagatt.solvers.problem import Samples, group_sums, mean_rows
 
 # The level of the test, on one side of the normal distribution.
 LEVEL = 0.05
 # Cross-fitting correlates the products: their sum varies up to twice as much as if it did not.
 INFLATION = math.sqrt(2.0)
-# Directions of mean rows that are taken out: at most one per this many samples.
+# Directions of mean rows in the regressions: at most one per this many samples.
 SAMPLES_PER_DIRECTION = 4
 # Counts of groups from which their sums are compared with the normal distribution.
 FEWEST_GROUPS = 20
 # Ridge of the GLM on standardized mean rows: separable classes have no other minimum.
 RIDGE = 1.0
-# What is left of η after mean rows are taken out, relative to η: below, it is rounding.
-LEAST_REST = 1e-6
+# Size of the residual of η, relative to η, below which it is rounding.
+LEAST_RESIDUAL = 1e-6
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,8 @@ class Existence:
     n_samples : int
         Count of samples on which the test is based.
     n_folds : int
-        0 if rows were found without responses (`diagatt.solvers.looks`) and nothing was held out.
+        0 if rows were found without responses (`diagatt.solvers.outlying_rows`), so that nothing
+        was held out.
     """
 
     statistic: float
@@ -90,42 +90,39 @@ def existence_test(
         what samples of a group have in common does not count.
     folds : tensor of shape (n,)
     attending : tensor of shape (n, K)
-        Predictors of models with attention that have not seen the sample's fold.
+        Predictors of models with attention, fitted without the sample's fold.
     pooled : tensor of shape (n, K), optional
-        Predictors of models without attention, or with fewer heads, that have not seen it either.
-        The test then asks what attention adds to these as well.
+        Predictors of models without attention, or with fewer heads, fitted without it, too. The
+        test is then whether attention adds to these as well.
     explained : bool
-        Whether g is the residual of these, too: what fewer heads explain is no row of another.
+        Whether g is the residual of a regression on these, too, as for tests of a further head.
     """
     y, w = samples.y.double(), samples.weights.double()
-    known = _known(samples)
-    columns = _beside(known, pooled) if pooled is not None and explained else known
+    columns = torch.cat(
+        [mean_rows(samples, torch.float64), samples.covariates.double()], dim=1
+    )  # (n, d + q)
+    both = columns if pooled is None else torch.cat([pooled.double(), columns], dim=1)
+    columns = both if explained else columns
     g = score_residual(samples, directions(columns, w, len(y) // SAMPLES_PER_DIRECTION))  # (n, K)
     eta = torch.zeros_like(attending, dtype=torch.float64)
     for fold in range(int(folds.max()) + 1):
         held_out = folds == fold
-        beside = known[held_out] if pooled is None else _beside(known, pooled)[held_out]
-        eta[held_out] = _rest(attending[held_out].double(), beside, w[held_out])
+        eta[held_out] = _residual(attending[held_out].double(), both[held_out], w[held_out])
     group = None if samples.groups is None else torch.unique(samples.groups, return_inverse=True)[1]
     if group is not None and int(group.max()) + 1 < FEWEST_GROUPS:
         eta, group = _centred(eta, w, group), None
     products = w * (eta * g).sum(dim=1)  # (n,)
     if group is not None:
-        products = _sums(products, group)
+        products = group_sums(products, group)
     size = float(products.square().sum().sqrt())
     statistic = float(products.sum()) / (INFLATION * size) if size > 0 else 0.0
     return Existence(statistic, float(norm.sf(statistic)), len(y), int(folds.max()) + 1)
 
 
-def _sums(values: Tensor, group: Tensor) -> Tensor:
-    """Return sums of values over the samples of every group."""
-    return values.new_zeros(int(group.max()) + 1, *values.shape[1:]).index_add(0, group, values)
-
-
 def _centred(eta: Tensor, weights: Tensor, group: Tensor) -> Tensor:
     """Return η less its mean in every group, (n, K)."""
-    mass = _sums(weights, group).clamp(min=1e-300)
-    means = _sums(weights[:, None] * eta, group) / mass[:, None]
+    mass = group_sums(weights, group).clamp(min=1e-300)
+    means = group_sums(weights[:, None] * eta, group) / mass[:, None]
     return eta - means[group]
 
 
@@ -137,13 +134,13 @@ def together(tests: Sequence[tuple[Existence | None, float]]) -> Existence:
     .. math:: p = \frac12 - \frac1π \arctan \sum_k ω_k \tan(π(½ - \min(p_k, ½))).
 
     At 5 % the size of normal statistics is then .05 to .056, whatever their correlation. A small
-    p-value among large ones becomes p/ω, as with Bonferroni; several that are small support each
+    p-value among large ones becomes p/ω, as with Bonferroni; several small ones reinforce each
     other.
 
     Parameters
     ----------
     tests : sequence of (Existence or None, float)
-        Each with its part ω of the level; the parts of tests that are None fall to the others.
+        Each with its share ω of the level. The shares of tests that are None go to the others.
 
     Examples
     --------
@@ -159,21 +156,6 @@ def together(tests: Sequence[tuple[Existence | None, float]]) -> Existence:
     cotangents = (share / math.tan(math.pi * p) for p, share in least if p < 0.5)
     p_value = math.atan2(1.0, sum(cotangents)) / math.pi
     return replace(found, p_value=p_value)
-
-
-def _known(samples: Samples) -> Tensor:
-    """Return mean rows and covariates, (n, d + q)."""
-    return torch.cat([mean_rows(samples), samples.covariates.double()], dim=1)
-
-
-def mean_rows(samples: Samples) -> Tensor:
-    """Return the mean row of every sample, in float64, (n, d)."""
-    rows = (samples.values.double(), samples.offsets)
-    return map_blocks(segment_mean, *rows, log_prior=samples.log_prior)
-
-
-def _beside(known: Tensor, pooled: Tensor) -> Tensor:
-    return torch.cat([pooled.double(), known], dim=1)
 
 
 def directions(columns: Tensor, weights: Tensor, most: int) -> Tensor:
@@ -201,12 +183,12 @@ def score_residual(samples: Samples, F: Tensor) -> Tensor:
     return -samples.family.gradient(y, z)
 
 
-def _rest(eta: Tensor, beside: Tensor, weights: Tensor) -> Tensor:
-    """Return what is left of η after a regression on the columns beside it, of unit size."""
-    F = directions(beside, weights, len(eta) // SAMPLES_PER_DIRECTION)
+def _residual(eta: Tensor, columns: Tensor, weights: Tensor) -> Tensor:
+    """Return the residual of a regression of η on the columns, scaled to unit size."""
+    F = directions(columns, weights, len(eta) // SAMPLES_PER_DIRECTION)
     root = weights.sqrt()[:, None]
-    rest = eta - F @ torch.linalg.lstsq(root * F, root * eta, driver="gelsd").solution
+    found = eta - F @ torch.linalg.lstsq(root * F, root * eta, driver="gelsd").solution
     share = (weights / weights.sum())[:, None]
     spread = (share * (eta - (share * eta).sum(dim=0)).square()).sum().sqrt()
-    size = (share * rest.square()).sum().sqrt()
-    return rest / size if float(size) > LEAST_REST * float(spread) else torch.zeros_like(rest)
+    size = (share * found.square()).sum().sqrt()
+    return found / size if float(size) > LEAST_RESIDUAL * float(spread) else torch.zeros_like(found)

@@ -1,11 +1,13 @@
-"""Folds that depend on what samples hold, not on how they are written down.
+"""Folds, and the fits that leave out one fold each.
 
-The order of samples, rows and features and the units of features do not change which samples are
-held out together, and copies of a sample are never on both sides of a fold.
+Folds depend on the content of samples alone: the order of samples, rows and features and the units
+of features do not change which samples are held out together. Copies of a sample share a fold.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
@@ -13,8 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from diagatt.attention.blend import Blend
+from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.rowmaps import least_spread, row_blocks
-from diagatt.segments import segment_sum, spread
+from diagatt.segments import map_blocks, segment_sum, spread
+from diagatt.solvers.existence import Existence
 from diagatt.solvers.problem import Samples
 
 # Decimals of a sum over scaled rows that do not depend on their order.
@@ -58,7 +63,7 @@ def content_folds(
 
 
 def _content(samples: Samples) -> np.ndarray:
-    """Return a number per sample that tells different samples apart, (n,)."""
+    """Return a number per sample, (n,), which differs between samples of different content."""
     values, blocks = samples.values, row_blocks(samples.values)
     weights = spread(samples.weights.double(), samples.offsets)
     counted = None if samples.log_prior is None else samples.log_prior.double().exp()
@@ -73,3 +78,44 @@ def _content(samples: Samples) -> np.ndarray:
     sizes = sizes if counted is None else sizes * counted[:, None]
     sums = segment_sum(sizes, samples.offsets)[:, 0]
     return sums.cpu().numpy().round(DIGITS)
+
+
+@dataclass(frozen=True)
+class OutOfFold:
+    """One model per fold, fitted to the samples of all other folds.
+
+    Attributes
+    ----------
+    samples : Samples
+    folds : tensor of shape (n,)
+    predictors : list
+        The model of each fold.
+    existence : Existence
+        Test of any row of interest by these fits.
+    """
+
+    samples: Samples
+    folds: Tensor
+    predictors: list[DiagonalAttention | Blend]
+    existence: Existence
+
+    def predictions(self) -> Tensor:
+        """Return predictors z of all samples, (n, K), each by the model fitted without it."""
+        found = []
+        for place, part, model in self.parts():
+            known = [part.covariates] + ([] if part.offset is None else [part.offset])
+            z = map_blocks(model, part.values, part.offsets, *known, log_prior=part.log_prior)
+            found.append((place, z.detach()))
+        back = torch.cat([place for place, _ in found]).argsort()
+        return torch.cat([z for _, z in found]).double()[back]
+
+    def losses(self) -> Tensor:
+        """Return the weighted loss of every sample, (n,)."""
+        y, w = self.samples.y.double(), self.samples.weights.double()
+        return w * self.samples.family.loss(y, self.predictions())
+
+    def parts(self) -> Iterator[tuple[Tensor, Samples, DiagonalAttention | Blend]]:
+        """Yield places of held-out samples, these samples, and the model fitted without them."""
+        for fold, predictor in enumerate(self.predictors):
+            held_out = torch.nonzero(self.folds == fold)[:, 0]
+            yield held_out, self.samples.take(held_out), predictor

@@ -100,7 +100,7 @@ def fit_glm_of(
     start: Tensor | None = None,
     max_steps: int = NEWTON_STEPS,
 ) -> Tensor:
-    """Minimize what `fit_glm` minimizes; `features` gives those of a part, passes add them up.
+    """Minimize the objective of `fit_glm` in passes; `features` returns the features of a part.
 
     A loss with kinks is rounded first, less and less (`Family.sharpened`).
     """
@@ -223,11 +223,11 @@ def fit_linear(
 
 
 def _newton(objective, derivatives, beta: Tensor, max_steps: int) -> Tensor:
-    """Newton steps with a line search; the last ones, which it cannot judge, are taken whole.
+    """Take Newton steps with a line search, except for the last ones, which are taken in full.
 
     The gain of a step is of the order of its square. Once it is below `HIDDEN`, rounding hides
-    it from the objective, but the gradient still falls: steps go on until it has reached the
-    rounding level too, that is, until the gain is negligible or no longer shrinks.
+    it from the objective, but the gradient still falls. Steps continue until the gradient has
+    reached the rounding level as well: until the gain is negligible or no longer shrinks.
     """
     value, last_gain = objective(beta), math.inf
     for _ in range(max_steps):

@@ -1,4 +1,4 @@
-"""How many heads: fit the asked count, or compare several."""
+"""The count of heads: fit the given count, or compare several."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from diagatt.solvers.problem import Problem
 # Counts of heads that n_heads="auto" tries (supplement S7.2).
 HEADS_TRIED = (1, 2, 3)
 
-#: Fits a model to a problem; only the last fit may write a checkpoint or continue from a start.
+#: Fits a model to a problem; the flag says that the fit is the last one, which alone may write a
+#: checkpoint or continue from a start.
 Fit = Callable[[Problem, Model, bool], Fitted]
 
 
 def heads_to_try(n_heads: int | str | Sequence[int], model: Model, problem: Problem) -> list[int]:
-    """Return the counts of heads that compete."""
+    """Return the counts of heads to compare."""
     if isinstance(n_heads, str):
         return [R for R in HEADS_TRIED if replace(model, n_heads=R).least_rows <= problem.shortest]
     return [int(R) for R in n_heads] if isinstance(n_heads, list | tuple) else [int(n_heads)]  # type: ignore[arg-type]
@@ -40,7 +41,7 @@ def fit_heads(
     seed: int,
     solver: Solver | None = None,
 ) -> tuple[Fitted, int, list[dict[str, Any]]]:
-    """Fit with the asked count of heads, or with the count that `selection` chooses.
+    """Fit with the given count of heads, or with the count that `selection` chooses.
 
     Returns
     -------
@@ -61,7 +62,7 @@ def fit_heads(
         fits = [_with_criteria(fit(problem, tried, False), tried, problem) for tried in models]
         prices = [criteria[0]["bic"] for _, _, criteria in fits]
         if any(fitted.log_likelihood is None for fitted, _, _ in fits):
-            # comparable
+            # Likelihoods of rows and responses do not compare with those of responses alone.
             prices = [response_bic(fitted, _with_shape(fitted, problem)) for fitted, _, _ in fits]
         fitted, R, _ = fits[int(np.argmin(prices))]
         return fitted, R, [line for _, _, criteria in fits for line in criteria]
@@ -81,32 +82,25 @@ def fit_heads(
 def _compared_out_of_fold(
     models: list[Model], problem: Problem, fit: Fit
 ) -> tuple[Fitted, int, list[dict[str, Any]]]:
-    """Return the first fit whose predictions out of fold the next count of heads does not improve.
+    """Return the fit from which on more heads do not improve predictions out of fold.
 
     Fits of all counts have the same folds, so that their losses are compared sample by sample.
     """
-    chosen, *others = models
-    best = fit(problem, chosen, False)
-    lines = _mean_loss(best, chosen)
-    for tried in others:
-        if best.out_of_fold is None:  # nothing attends, so that there is nothing to compare
-            break
+    lines: list[dict[str, Any]] = []
+    losses: torch.Tensor | None = None  # of the best fit so far
+    for tried in models:
         fitted = fit(problem, tried, False)
-        lines += _mean_loss(fitted, tried)
-        if fitted.out_of_fold is None:
+        unseen = fitted.out_of_fold
+        found = None if unseen is None else unseen.losses()
+        if found is not None:
+            lines.append({"n_heads": tried.n_heads, "loss": float(found.mean())})
+        if losses is not None and (found is None or not _is_clear(losses - found)):
             break
-        if not _is_clear(best.out_of_fold.losses() - fitted.out_of_fold.losses()):
+        best, chosen, losses = fitted, tried, found
+        if losses is None:  # the fit has no attention, so that there is nothing to compare
             break
-        best, chosen = fitted, tried
-    found, R, criteria = _with_criteria(best, chosen, problem)
-    return replace(found, report=lines + found.report), R, criteria
-
-
-def _mean_loss(fitted: Fitted, model: Model) -> list[dict[str, Any]]:
-    """Return the line of a fit in the report; none if it has no predictions out of fold."""
-    if fitted.out_of_fold is None:
-        return []
-    return [{"n_heads": model.n_heads, "loss": float(fitted.out_of_fold.losses().mean())}]
+    fitted, R, criteria = _with_criteria(best, chosen, problem)
+    return replace(fitted, report=lines + fitted.report), R, criteria
 
 
 def _is_clear(gain: torch.Tensor) -> bool:
@@ -115,7 +109,7 @@ def _is_clear(gain: torch.Tensor) -> bool:
 
 
 def _tested(models: list[Model], problem: Problem, solver: Solver | None, seed: int) -> Model:
-    """Return the first model whose next count of heads adds nothing, tested at 5 %."""
+    """Return the first model to which a further head adds nothing, by tests at 5 %."""
     if solver is None:
         raise ValueError("selection='test' needs a solver that can be held out.")
     for less, more in pairwise(models):

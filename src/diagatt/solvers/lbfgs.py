@@ -1,9 +1,10 @@
 """L-BFGS on tensors: one wrapper around scipy's, for the GLM and for every attention module.
 
 `diagatt.solvers.auto.lbfgs` minimizes many small problems at once, where calls of an objective, not
-its arithmetic, take the time. It cannot replace this one. Its line search asks only that the value
-falls, while scipy's also asks for a smaller slope. In one run of the ten golden fits by L-BFGS, it
-took a fifth longer in all, and W or V of four fits differed by more than their tolerance of 1e-3.
+its arithmetic, take the time. It cannot replace this one. Its line search requires only that the
+value falls, while scipy's also requires a smaller slope. In one run of the ten golden fits by
+L-BFGS, it took a fifth longer in all, and W or V of four fits differed by more than their tolerance
+of 1e-3.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ MEMORY = 10
 
 @dataclass(frozen=True)
 class Minimum:
-    """Where L-BFGS ended."""
+    """The point where L-BFGS ended, and whether it converged."""
 
     x: Tensor
     value: float

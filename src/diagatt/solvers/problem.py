@@ -1,4 +1,4 @@
-"""What a solver is given: samples with responses, weights and covariates, in memory or on disk."""
+"""The data of a fit: samples with responses, weights and covariates, in memory or on disk."""
 
 from __future__ import annotations
 
@@ -17,7 +17,15 @@ from diagatt.distributed import Group
 from diagatt.families import Family
 from diagatt.families.risk_sets import RiskSets
 from diagatt.progress import progress_bar
-from diagatt.segments import offsets_from, row_positions, sample_of_row, segment_sum, spread
+from diagatt.segments import (
+    map_blocks,
+    offsets_from,
+    row_positions,
+    sample_of_row,
+    segment_mean,
+    segment_sum,
+    spread,
+)
 
 T = TypeVar("T")
 # Tensors of `Samples` with one entry per sample, and with one per row.
@@ -28,8 +36,8 @@ OF_ROWS = ("values", "log_free", "log_known", "log_prior", "missing")
 class Problem(Protocol):
     """n samples of a regression problem; `Samples` holds them in memory, `StoredProblem` on disk.
 
-    A solver sees all samples through `total`, which adds up terms over parts of them, or in random
-    `batches`; samples in memory are one part. `sample` returns some of them in memory.
+    A solver reads all samples through `total`, which adds up terms over parts of them, or in random
+    `batches`. Samples in memory are one part. `sample` returns some of them in memory.
     """
 
     @property
@@ -66,7 +74,7 @@ class Problem(Protocol):
     def smallest_row_weight(self) -> float: ...
 
     def total(self, terms: Callable[[Samples], Sequence[Tensor]], ahead: int = 1) -> list[Tensor]:
-        """Return sums over all samples, in float64; `terms` gives those of the part it is shown."""
+        """Return sums over all samples, in float64; `terms` returns the summands of a part."""
 
     def batches(
         self, size: int | None, row_dropout: float, generator: torch.Generator, least: int = 1
@@ -183,7 +191,7 @@ class Samples:
 
     @property
     def in_memory(self) -> Samples:
-        """These samples themselves."""
+        """The samples themselves."""
         return self
 
     @property
@@ -215,8 +223,13 @@ class Samples:
 
     @cached_property
     def risk_sets(self) -> RiskSets:
-        """What evaluates an objective of all samples together."""
+        """The risk sets, which evaluate an objective of all samples together."""
         return self.family.couple(self.y, self.weights)
+
+    @property
+    def inputs(self) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
+        """Rows, offsets, covariates, offset and row weights, as functions of modules take them."""
+        return self.values, self.offsets, self.covariates, self.offset, self.log_prior
 
     @property
     def group(self) -> Group:
@@ -244,7 +257,7 @@ class Samples:
         return self._at(samples, rows, self.offsets[samples.start : samples.stop + 1] - rows.start)
 
     def _at(self, samples: Tensor | slice, rows: Tensor | slice, offsets: Tensor) -> Samples:
-        """Return what belongs to these samples and rows."""
+        """Return some samples with their rows."""
         named = {"offsets": offsets, **self._of(OF_SAMPLES, samples), **self._of(OF_ROWS, rows)}
         return replace(self, **named)
 
@@ -309,7 +322,7 @@ class Samples:
 
     @classmethod
     def joined(cls, parts: Sequence[Samples]) -> Samples:
-        """Put the samples of several parts one after the other."""
+        """Join the samples of several parts."""
         if len(parts) == 1:
             return parts[0]
         lengths = torch.cat([part.offsets.diff() for part in parts])
@@ -341,14 +354,26 @@ class Samples:
         return (self.weights * losses).sum() / self.weights.sum()
 
 
+def mean_rows(samples: Samples, dtype: torch.dtype | None = None) -> Tensor:
+    """Return the mean row of every sample, (n, d), in the type of the rows or another one."""
+    values = samples.values.to(dtype or samples.dtype)
+    return map_blocks(segment_mean, values, samples.offsets, log_prior=samples.log_prior)
+
+
+def group_sums(values: Tensor, groups: Tensor) -> Tensor:
+    """Return sums of values of samples, (n, …), over the samples of every group."""
+    codes = torch.unique(groups, return_inverse=True)[1]
+    return values.new_zeros(int(codes.max()) + 1, *values.shape[1:]).index_add(0, codes, values)
+
+
 def row_weights(samples: Samples) -> Tensor:
-    """Return what each row counts when rows are summed up: the weights of sample and row, (N,)."""
+    """Return the product of the weights of sample and row, (N,), for sums over rows."""
     weights = spread(samples.weights, samples.offsets)
     return weights if samples.log_prior is None else weights * samples.log_prior.exp()
 
 
 def _joined(tensors: Sequence[Tensor | None]) -> Tensor | None:
-    """Put tensors one after the other, which all parts have or none."""
+    """Join tensors, which either all parts have or none."""
     found = [tensor for tensor in tensors if tensor is not None]
     return torch.cat(found) if found else None
 

@@ -1,7 +1,7 @@
-"""Families with a shape: it is found in turns with everything else.
+"""Families with a shape parameter, which is estimated in turns with the model.
 
-A solver takes the shape as known. Given its fit, the most likely shape follows; given that, the
-solver goes on. Large data find the shape on a part of the samples.
+A solver takes the shape as known. Its fit then determines the most likely shape, with which the
+solver continues. In large data the shape is estimated on a part of the samples.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from diagatt.solvers.uniform import Uniform
 # Most samples on which a shape is found, and most responses from which a first shape is computed.
 MOST_SAMPLES, MOST_RESPONSES = 2000, 100_000
 # Turns, and the change of the logarithm of a shape that ends them: of a GLM, whose steps are cheap;
-# of a solver that goes on from its last fit; and of one that begins anew.
+# of a solver that starts from its last fit; and of one that starts from scratch.
 GLM_TURNS, GLM_TOLERANCE = 100, 1e-10
 TURNS, TOLERANCE = 10, 1e-3
 COLD_TURNS, COLD_TOLERANCE = 2, 0.05
 
-#: Fits a problem; may go on from an earlier fit.
+#: Fits a problem, starting from an earlier fit if there is one.
 Fit = Callable[[Problem, Fitted | None], Fitted]
 
 
@@ -42,10 +42,10 @@ def with_started_family(problem: Problem) -> Problem:
 def fits_once(problem: Problem, solver: Solver) -> bool:
     """Return whether all samples are fitted once, so that a checkpoint belongs to that fit.
 
-    A shape that all samples find together takes several fits, each of another family.
+    A shape that is estimated on all samples takes several fits, each with another family.
     """
-    seen = problem.family.estimates_shape and solver.sees_shape(problem)
-    return not seen or problem.n_samples > MOST_SAMPLES
+    matters = problem.family.estimates_shape and solver.sees_shape(problem)
+    return not matters or problem.n_samples > MOST_SAMPLES
 
 
 def fit_with_shape(
@@ -109,7 +109,7 @@ def _with_family(fitted: Fitted, problem: Problem) -> Fitted:
 def _chosen_rows(
     module: DiagonalAttention, part: Samples, phi: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return responses, predictors and weights of rows as far as each is the active one."""
+    """Return responses, predictors and weights of rows, by the probability that each is active."""
     found = []
     for slices in module.blocks(part.offsets):
         b = part.block(*slices)

@@ -48,7 +48,7 @@ class StoredProblem:
         indices, times to an event entry, lower and upper.
     n_outputs : int
     dtype, device
-        Type and device of the tensors that solvers see.
+        Type and device of the tensors.
     chosen : tuple of arrays, optional
         Which samples of each shard take part, sorted; all by default.
     changes : tuple of callables
@@ -166,7 +166,7 @@ class StoredProblem:
 
     @contextmanager
     def pass_bar(self, title: str, shown: bool) -> Iterator[Callable[[str], None]]:
-        """Show a bar that every pass fills shard by shard; yield what writes a note beside it."""
+        """Show a bar that every pass fills shard by shard; yield a function that adds a note."""
         own = self.own(range(len(self.counts)))
         with progress_bar(title, len(own), shown) as advance:
             self.watchers.append(advance)
@@ -202,7 +202,7 @@ class StoredProblem:
         return replace(self, chosen=chosen)
 
     def changed(self, change: Callable[[Samples], Samples]) -> StoredProblem:
-        """Return the problem whose samples are changed as they are read."""
+        """Return the problem whose samples are changed when they are read."""
         return replace(self, changes=(*self.changes, change))
 
     def with_family(self, family: Family) -> StoredProblem:
@@ -238,7 +238,7 @@ class StoredProblem:
         return np.concatenate(inside)[indices]
 
     def own(self, shards: Sequence[int]) -> list[int]:
-        """Return those of some shards that this process reads."""
+        """Return the shards, out of some, that this process reads."""
         return list(shards[self.group.rank :: self.group.size])
 
     def samples_of(self, part: StoredPart) -> Samples:
@@ -300,7 +300,7 @@ class StoredProblem:
 def _batches(
     parts: dict[int, Samples], steps: int, row_dropout: float, seed: int, least: int
 ) -> Iterator[list[Samples]]:
-    """Yield what the shards of a window that this process holds give to each batch.
+    """Yield the samples of each batch, from the shards of a window that this process holds.
 
     `parts` is emptied by the last batch, which then has the rows for itself.
     """
@@ -329,7 +329,7 @@ def _generator(*seeds: int) -> torch.Generator:
 
 
 def _merged(own: Samples, mine: Tensor, group: Group) -> Samples:
-    """Put the samples of all processes together; `mine`, (n,) bool, says which of them are ours."""
+    """Join the samples of all processes; `mine`, (n,) bool, marks those of this process."""
 
     def everyone(ours: Tensor, places: Tensor) -> Tensor:
         whole = ours.new_zeros(len(places), *ours.shape[1:])

@@ -20,8 +20,6 @@ from diagatt.rowmaps import MOST_WIDE, AffineMap, Full, RowMap, Scaled
 from diagatt.solvers.base import Fitted, Model, Solver, with_errors
 from diagatt.solvers.problem import Problem, Samples, row_weights
 
-__all__ = ["fit_in_subspace", "in_original_features", "is_too_wide"]
-
 # Rows of a store that the subspace is fitted to, about.
 ROWS_OF_STORE = 20_000
 
@@ -40,10 +38,10 @@ def fit_in_subspace(
     start: Fitted | None = None,
     **how: Any,
 ) -> Fitted:
-    """Let a solver fit projected rows, and convert its fit to the original features."""
+    """Fit projected rows by the solver, and convert the fit to the original features."""
     rows = _subspace(solver, problem, model, seed)
     affine = _affine(rows)
-    if start is not None:  # what a solver keeps beside its module is about other rows
+    if start is not None:  # the solver's own state refers to rows in other features
         start = replace(start, module=pushed_forward(start.module, affine), state=None)
 
     def projected(part: Samples) -> Samples:
@@ -63,7 +61,7 @@ def _subspace(solver: Solver, problem: Problem, model: Model, seed: int) -> RowM
     that depend on the mean row: a shift would change them by what is the same for all other rows.
     """
     form = model.score_form
-    shifts = form.has_constant and not (form.has_context and solver.says_none)
+    shifts = form.has_constant and not (form.has_context and solver.allows_none)
     most = problem.n_samples
     if problem.in_memory is None:
         most = max(1, ROWS_OF_STORE * problem.n_samples // problem.n_rows)

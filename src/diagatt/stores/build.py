@@ -275,8 +275,8 @@ def from_transformer(
     inputs, start = iter(inputs), 0
     with RowStoreWriter(path, **options) as writer:
         while part := list(islice(inputs, chunk)):
-            beside = {name: list(islice(values, len(part))) for name, values in columns.items()}
-            for name, values in beside.items():
+            own = {name: list(islice(values, len(part))) for name, values in columns.items()}
+            for name, values in own.items():
                 if len(values) < len(part):
                     count = start + len(values)
                     raise StoreError(
@@ -291,7 +291,7 @@ def from_transformer(
                 ) from error
             if len(rows) != len(part):
                 raise StoreError(f"the transformer made {len(rows)} samples of {len(part)} inputs.")
-            writer.extend(rows, **beside, **({payload: part} if payload else {}))
+            writer.extend(rows, **own, **({payload: part} if payload else {}))
             start += len(part)
         for name, rest in columns.items():
             if list(islice(rest, 1)):

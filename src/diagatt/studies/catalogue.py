@@ -13,8 +13,6 @@ from diagatt.studies.scenarios import Scenario, Simulated
 from diagatt.studies.tasks import Task
 from diagatt.studies.text_scenarios import UCI, Keywords
 
-__all__ = ["STUDIES", "Study", "get_study"]
-
 
 @dataclass(frozen=True)
 class Study:

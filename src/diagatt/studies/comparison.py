@@ -16,8 +16,6 @@ from diagatt.studies.catalogue import Study
 from diagatt.studies.methods import ORACLE
 from diagatt.studies.published import PAPER_REPS, Published, published
 
-__all__ = ["RULES", "Cell", "compare", "explanations", "matching"]
-
 SMALLER_IS_BETTER = ("rmse",)
 # Our DiagAtt stands for the paper's method and is compared with the better of its two versions.
 STANDS_FOR = dict.fromkeys(("diagatt", "diagatt-contextual"), ("diagatt-1", "diagatt-r"))

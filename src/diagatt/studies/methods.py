@@ -14,8 +14,6 @@ from typing import Any
 import diagatt
 from diagatt.solvers import Gradient
 
-__all__ = ["METHODS", "ORACLE", "OURS", "PAPER_METHODS", "Method", "make_estimator"]
-
 #: Methods that the paper's tables list, in their order.
 PAPER_METHODS = (
     *("grouplasso", "mdsp", "two-step", "stdatt-1", "stdatt-r", "diagatt-1", "diagatt-r"),

@@ -11,8 +11,6 @@ from diagatt.studies.comparison import RULES, STANDS_FOR, Cell, matching
 from diagatt.studies.methods import PAPER_METHODS
 from diagatt.studies.published import PAPER_REPS
 
-__all__ = ["provenance", "reasons_of_misses", "replications", "share", "summary"]
-
 Lines = Sequence[dict[str, Any]]  # of a result store
 
 

@@ -16,8 +16,6 @@ from diagatt.theory.overlap import (
     shared_specific_spectrum,
 )
 
-__all__ = ["GridPoint", "Overlap", "OverlapStudy", "draw_overlap", "run_study"]
-
 FRACTIONS = (0.0, 0.25, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
 # Colour-blind safe (Okabe and Ito), dark enough for lines on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9")

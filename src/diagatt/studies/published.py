@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-__all__ = ["PAPER_REPS", "Published", "published"]
-
 #: Replications behind the means and SDs of Tables 1, 2 and S2 to S4.
 PAPER_REPS = 100
 

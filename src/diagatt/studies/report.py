@@ -24,8 +24,6 @@ from diagatt.studies.published import PAPER_REPS
 from diagatt.studies.results import ResultStore
 from diagatt.tables import csv_table, html_table, markdown_table
 
-__all__ = ["write_index", "write_report"]
-
 CLASSES = {"1": "positive", "0": "negative"}
 _HEAD = (
     *("metric", "scenario", "method", "ours (SD)", "reps", "paper (SD)", "difference (SE)"),

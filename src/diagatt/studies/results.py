@@ -18,8 +18,6 @@ from filelock import FileLock
 
 from diagatt.files import write_atomically
 
-__all__ = ["ResultStore"]
-
 SCHEMA = pa.schema(
     {
         "key": pa.string(),

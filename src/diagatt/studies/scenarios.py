@@ -10,9 +10,6 @@ from diagatt.metrics import accuracy, crlr, rmse
 from diagatt.simulate import PaperSetting, Simulation
 from diagatt.studies.methods import METHODS, ORACLE, make_estimator
 
-__all__ = ["Scenario", "Simulated", "answers", "chosen_by_tuning"]
-
-
 # Training samples of methods whose published values do not fit the size of their table: in Table S4
 # the means and SDs of these methods are like Table S2's, those of attention methods like Table 1's.
 _ROW_SIZES = {("tableS4", method): 18000 for method in ("grouplasso", "mdsp", "two-step")}

@@ -24,8 +24,6 @@ from diagatt.progress import progress_bar
 from diagatt.studies.results import ResultStore
 from diagatt.studies.scenarios import Scenario
 
-__all__ = ["Task", "run_task", "run_tasks"]
-
 log = logging.getLogger(__name__)
 
 

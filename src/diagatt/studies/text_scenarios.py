@@ -23,8 +23,6 @@ from diagatt.ragged import RaggedRows
 from diagatt.studies.methods import METHODS, make_estimator
 from diagatt.studies.scenarios import Scenario, answers, chosen_by_tuning
 
-__all__ = ["UCI", "Keywords", "uci_comments"]
-
 KEYWORD_LISTS = "DIAGATT_KEYWORD_LISTS"
 KEYWORD_FOLDS = 5
 # Rows that the competitors may name (R̃). For keywords the supplement says 3, but group lasso's

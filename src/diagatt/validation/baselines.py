@@ -14,8 +14,6 @@ from diagatt.estimators import PooledClassifier, PooledRegressor, PooledSurvival
 from diagatt.families import FAMILIES
 from diagatt.ragged import RaggedRows
 
-__all__ = ["BASELINES", "Part", "Task", "bag_statistics", "baselines_of", "per_unit"]
-
 N_TREES = 300
 STATISTICS = ("mean", "min", "max", "std")
 LEAF = 3  # smallest count of samples in a leaf of survival trees

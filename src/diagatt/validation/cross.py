@@ -25,8 +25,6 @@ from diagatt.resampling import paired_interval
 from diagatt.survival_metrics import survival_scores
 from diagatt.validation.baselines import Part, Task, baselines_of, per_unit
 
-__all__ = ["OURS", "Validation", "cross_validate"]
-
 OURS = "diagatt"
 #: Scores between 0 and 1.
 SHARES = ("auc", "accuracy", "balanced_accuracy", "concordance", "uno_concordance")

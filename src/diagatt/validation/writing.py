@@ -15,8 +15,6 @@ from diagatt.validation.cross import OURS, SHARES, Validation
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["figures", "methods_paragraph", "scores_table", "shown_interval"]
-
 BOUNDS = {
     **dict.fromkeys(SHARES, (0, 1)),
     "kappa": (-1, 1),

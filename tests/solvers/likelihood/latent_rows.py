@@ -5,9 +5,8 @@ from dataclasses import replace
 import torch
 
 from diagatt.solvers import Likelihood, Model
-from diagatt.solvers.likelihood.em import EMSettings, LatentRows
-from diagatt.solvers.likelihood.expected import ResponseModel
-from diagatt.solvers.likelihood.row_model import RowModel
+from diagatt.solvers.likelihood.em import EMSettings
+from diagatt.solvers.likelihood.latent_rows import LatentRows, ResponseModel, RowModel
 
 
 def em_settings(**options) -> EMSettings:

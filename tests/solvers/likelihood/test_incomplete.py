@@ -12,9 +12,8 @@ from diagatt import simulate
 from diagatt.scores import get_score_form
 from diagatt.solvers.base import Model
 from diagatt.solvers.likelihood import Likelihood
-from diagatt.solvers.likelihood.em import EM
-from diagatt.solvers.likelihood.expectation import Expectation
-from diagatt.solvers.likelihood.expected import NoneModel
+from diagatt.solvers.likelihood.em import EM, Expectation
+from diagatt.solvers.likelihood.latent_rows import NoneModel
 from tests.closeness import assert_equal_up_to_rounding
 from tests.solvers.likelihood.latent_rows import em_settings, random_model
 from tests.solvers.samples import problem_of

@@ -11,9 +11,8 @@ from diagatt import RaggedRows
 from diagatt.scores import get_score_form
 from diagatt.segments import segment_sum
 from diagatt.solvers import Likelihood, Model
-from diagatt.solvers.likelihood.em import EM, LatentRows
-from diagatt.solvers.likelihood.expectation import Expectation
-from diagatt.solvers.likelihood.expected import NoneModel
+from diagatt.solvers.likelihood.em import EM, Expectation
+from diagatt.solvers.likelihood.latent_rows import LatentRows, NoneModel
 from tests.solvers.likelihood.latent_rows import em_settings, random_model
 from tests.solvers.none import some_without
 from tests.solvers.samples import problem_of

@@ -7,11 +7,15 @@ import pytest
 import torch
 
 from diagatt import DiagAttClassifier, DiagAttRegressor, RaggedRows, RowStore
-from diagatt.estimators import stored as stored_estimators
+from diagatt.estimators import containers
 from diagatt.families import get_family
+from diagatt.segments import segment_sum
 from diagatt.solvers import Checkpoint, Gradient, Likelihood, Mixture, Model, Refined
 from diagatt.solvers.criteria import information_criteria, log_densities
+from diagatt.solvers.mixture import free_prevalence
+from diagatt.solvers.mixture.objective import MixtureModule
 from tests.golden.cases import draw
+from tests.solvers.none import some_without
 from tests.solvers.samples import make_problem, problem_of, ragged
 
 pytestmark = pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning")
@@ -165,7 +169,7 @@ def test_two_heads_find_two_rows():
 
 @pytest.fixture
 def _in_passes(monkeypatch):
-    monkeypatch.setattr(stored_estimators, "READ_WHOLE", 0)
+    monkeypatch.setattr(containers, "READ_WHOLE", 0)
 
 
 @pytest.mark.usefixtures("_in_passes")
@@ -299,3 +303,49 @@ def test_low_ranks_learn(parameterization):
     model = DiagAttRegressor(solver=solver, random_state=0).fit(X, y)
     assert np.linalg.matrix_rank(model.query_key_[0], tol=1e-6) == 2
     assert (model.locate(X)[:, 0] == place).mean() > 0.3  # by chance: 0.1
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    X, y, place = some_without(300, 0.5, seed=2)
+    return problem_of(X, y), float(np.mean(place >= 0))
+
+
+def share_of(fitted, problem):
+    """Mean probability of the fit itself that a sample has a row."""
+    with torch.no_grad():
+        kappa = fitted.module.attention(problem.values, problem.offsets)
+        return float(segment_sum(kappa, problem.offsets).mean())
+
+
+def test_without_a_penalty_it_is_that_of_the_fit(drawn):
+    """All slopes are 0 already, that of the size of scores included."""
+    problem, _ = drawn
+    solver = Mixture(none=True, n_starts=1, score_ridge=0.0, linear_ridge=0.0, tolerance=1e-8)
+    fitted = solver.fit(problem, Model(), seed=0)
+    assert fitted.prevalence == pytest.approx(share_of(fitted, problem), abs=1e-3)
+
+
+def test_a_strong_penalty_does_not_move_it_far(drawn):
+    problem, share = drawn
+    fitted = Mixture(none=True, n_starts=1, score_ridge=300.0, linear_ridge=100.0).fit(
+        problem, Model(), seed=0
+    )
+    off = abs(share_of(fitted, problem) - share)  # of the fit itself
+    assert off > 0.05
+    assert abs(fitted.prevalence - share) < off / 2
+
+
+def test_the_size_of_scores_does_not_matter(drawn):
+    problem, _ = drawn
+    solver = Mixture(none=True, n_starts=1)
+    fitted = solver.fit(problem, Model(), seed=0)
+    shares = []
+    for size in (1.0, 0.5):
+        module = MixtureModule(fitted.module, 1.0)
+        module.set_phi(fitted.dispersion)
+        with torch.no_grad():
+            module.attention.query_key.set_matrix(size * module.attention.query_key.matrix())
+        shares.append(free_prevalence(module, problem, solver.training(Model())))
+    assert shares[0] == pytest.approx(shares[1], abs=2e-3)
+    assert shares[0] == pytest.approx(fitted.prevalence, abs=2e-3)

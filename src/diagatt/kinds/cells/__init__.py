@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from diagatt.kinds.base import KINDS, Columns, Inputs, Kind, Option
-from diagatt.kinds.temporary import IN_MEMORY, temporary_store
+from diagatt.kinds.memory import IN_MEMORY, temporary_store
 
 
 class Cells(Kind):

@@ -9,8 +9,6 @@ import numpy as np
 from diagatt.kinds.answers import answer
 from diagatt.kinds.cells.source import read_cells
 
-__all__ = ["annotate"]
-
 
 def annotate(
     model: Any,

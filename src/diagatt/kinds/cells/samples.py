@@ -12,8 +12,6 @@ import numpy as np
 from diagatt.coerce import offsets_from
 from diagatt.kinds.cells.table import CellTable
 
-__all__ = ["CellSamples"]
-
 PART = 2**26  # bytes of rows that are held while a store is written
 
 
@@ -159,11 +157,11 @@ class CellSamples:
         columns = {"y": self.y, "weights": self.weights}
         with RowStoreWriter(path, **{"dtype": self.table.dtype, **options}) as writer:
             for chosen, rows in self.parts():
-                beside = {k: v[chosen] for k, v in columns.items() if v is not None}
+                own = {k: v[chosen] for k, v in columns.items() if v is not None}
                 if self.covariates is not None:
                     count = chosen.stop - chosen.start
-                    beside["covariates"] = self.covariates.slice(chosen.start, count)
-                writer.extend(rows, **beside)
+                    own["covariates"] = self.covariates.slice(chosen.start, count)
+                writer.extend(rows, **own)
                 # Otherwise two parts would be in memory while the next one is read.
-                del rows, beside
+                del rows, own
         return RowStore(path, memory=memory)

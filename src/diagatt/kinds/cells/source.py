@@ -1,6 +1,6 @@
 """AnnData where estimators expect samples: ``fit(adata, sample_key="patient", target="disease")``.
 
-`diagatt.estimators.sources` calls `opened`.
+`diagatt.estimators.containers` calls `opened`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,7 @@ from typing import Any
 
 from diagatt.kinds.cells.samples import CellSamples
 from diagatt.kinds.cells.table import CellTable
-from diagatt.kinds.temporary import temporary_store
-from diagatt.memory import give_back
-
-__all__ = ["opened", "read_cells", "write_store"]
+from diagatt.kinds.memory import give_back, temporary_store
 
 # Up to this many bytes, sparse rows are made dense and rows on disk are read into memory; above it,
 # a sparse matrix stays sparse, and rows on disk are written to a store.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,14 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from diagatt.estimators import DiagAttClassifier, DiagAttRegressor
 from diagatt.estimators.routing import Scored
-from diagatt.kinds.estimator import KindClassifier, KindEstimator, inner_has
+from diagatt.kinds.certainty import inner_has
+from diagatt.kinds.estimator import KindClassifier, KindEstimator
 from diagatt.kinds.image.kronecker import coefficient_matrices
 from diagatt.kinds.image.patches import PATCH_RULES, PatchRows
 from diagatt.kinds.image.reading import MAX_PIXELS, image_size
 from diagatt.parameters import Rule, at_least, count, positive, shown
 from diagatt.ragged import RaggedRows
-
-__all__ = ["ImageClassifier", "ImageRegressor", "PatchedImages"]
 
 
 @dataclass(frozen=True)
@@ -49,31 +48,22 @@ class PatchedImages:
         return result
 
 
+@dataclass(eq=False, repr=False)
 class _ImageEstimator(KindEstimator):
     """What the classifier and the regressor share."""
+
+    patch: Any = (8, 8)
+    stride: Any = None
+    _: KW_ONLY
+    padding: str = "error"
+    channels: str | None = None
+    max_pixels: int = MAX_PIXELS
+    estimator: Any = None
+    random_state: Any = None
 
     rules: ClassVar[Mapping[str, Rule]] = PATCH_RULES
     kind = "image"
     _inner: ClassVar[type]
-
-    def __init__(
-        self,
-        patch: Any = (8, 8),
-        stride: Any = None,
-        *,
-        padding: str = "error",
-        channels: str | None = None,
-        max_pixels: int = MAX_PIXELS,
-        estimator: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.patch = patch
-        self.stride = stride
-        self.padding = padding
-        self.channels = channels
-        self.max_pixels = max_pixels
-        self.estimator = estimator
-        self.random_state = random_state
 
     def prepare(self, inputs: Any) -> PatchedImages:
         """Return the images with their patches, minus `pixel_mean_`, over `pixel_scale_`."""

@@ -14,8 +14,6 @@ from diagatt.kinds.image import SUFFIXES
 from diagatt.kinds.image.reading import MAX_PIXELS, image_size
 from diagatt.kinds.tables import Table
 
-__all__ = ["ImageFiles", "read_folder", "read_table"]
-
 MAX_TOTAL_PIXELS = 1_000_000_000  # 4 GB of grey rows
 
 

@@ -21,8 +21,6 @@ import numpy as np
 
 from diagatt.kinds.image.grid import Grid
 
-__all__ = ["coefficient_matrices", "kronecker_sum", "rearrange", "restore"]
-
 
 def rearrange(image: Any, patch: Any) -> np.ndarray:
     """Apply R: return an image (H, W) or (H, W, C) as its matrix of patches, (p₁p₂, d₁d₂C).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set, ValuesView
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,8 +25,6 @@ from diagatt.kinds.image.reading import (
 )
 from diagatt.parameters import Rule, check, count, one_of, optional
 from diagatt.ragged import RaggedRows
-
-__all__ = ["PatchRows", "columns_as_rows"]
 
 
 def _sides() -> Rule:
@@ -50,6 +49,7 @@ PATCH_RULES: Mapping[str, Rule] = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class PatchRows(TransformerMixin, BaseEstimator):
     r"""Turn every patch of an image into one row, the map R of the paper's Example 2.
 
@@ -96,22 +96,14 @@ class PatchRows(TransformerMixin, BaseEstimator):
            [0.25, 0.25, 0.75, 0.75]])
     """
 
-    rules: ClassVar[Mapping[str, Rule]] = PATCH_RULES
+    patch: Any = (8, 8)
+    stride: Any = None
+    _: KW_ONLY
+    padding: str = "error"
+    channels: str | None = None
+    max_pixels: int = MAX_PIXELS
 
-    def __init__(
-        self,
-        patch: Any = (8, 8),
-        stride: Any = None,
-        *,
-        padding: str = "error",
-        channels: str | None = None,
-        max_pixels: int = MAX_PIXELS,
-    ) -> None:
-        self.patch = patch
-        self.stride = stride
-        self.padding = padding
-        self.channels = channels
-        self.max_pixels = max_pixels
+    rules: ClassVar[Mapping[str, Rule]] = PATCH_RULES
 
     def fit(self, images: Any, y: Any = None) -> Self:
         """Learn the count of channels from the first image.

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diagatt.kinds.base import KINDS, Columns, Inputs, Kind, Option
-from diagatt.kinds.temporary import IN_MEMORY, temporary_store
+from diagatt.kinds.memory import IN_MEMORY, temporary_store
 
 if TYPE_CHECKING:
     from diagatt.kinds.slides.samples import SlideSamples

@@ -1,7 +1,11 @@
-"""Features of one slide: HDF5 of TRIDENT, CLAM and STAMP, tensors of torch, arrays of NumPy."""
+"""Files of slide features: HDF5 of TRIDENT, CLAM and STAMP, tensors of torch, arrays of NumPy.
+
+A `SlideFolder` knows which file belongs to which slide in the layout of each tool.
+"""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,13 +14,20 @@ import numpy as np
 
 from diagatt.kinds.hdf5 import open_hdf5
 from diagatt.kinds.slides.tensor_file import TensorFile
-
-__all__ = ["ENDINGS", "SlideFile"]
+from diagatt.names import listed
 
 ENDINGS = (".h5", ".hdf5", ".npy", ".pt")  # if a slide has several files, the first of these
 _FEATURES, _COORDS = ("features", "feats"), ("coords", "coordinates")
 # Where tools note the side of a patch in the units of its coordinates; the best first.
 _SIDES = ("patch_size_level0", "tile_size_um", "tile_size", "patch_size")
+# Where features lie below a folder, by tool; the first pattern that finds some decides.
+_PLACES = (
+    ".",  # the files themselves: STAMP, plain folders
+    "h5_files",  # CLAM
+    "pt_files",
+    "features*",  # torchmil, TRIDENT within one magnification
+    "*/features*",  # TRIDENT
+)
 
 
 @dataclass(frozen=True)
@@ -121,3 +132,72 @@ def _side_and_unit(file: Any) -> tuple[float | None, str]:
     unit = unit.decode() if isinstance(unit, bytes) else str(unit)
     sides = [float(said[key]) for key in _SIDES if key in said and np.size(said[key]) == 1]
     return (sides[0] if sides else None), "um" if unit == "um" else "px"
+
+
+class SlideFolder:
+    """Files of slide features by the name of the slide.
+
+    Parameters
+    ----------
+    path : path-like
+        The output folder of TRIDENT, CLAM or STAMP, a folder of torchmil with ``features`` and
+        ``coords``, or a folder of ``.h5``, ``.pt`` or ``.npy`` files.
+    """
+
+    def __init__(self, path: str | os.PathLike) -> None:
+        self.path = Path(path)
+        if not self.path.is_dir():
+            raise FileNotFoundError(f"{self.path} is not a folder of slide features.")
+        self.place = _place(self.path)
+        ranked = sorted(_files(self.place), key=lambda file: ENDINGS.index(file.suffix))
+        self._files = {file.stem: file for file in reversed(ranked)}
+        self._coords = _coords_folder(self.place)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the slides, sorted."""
+        return sorted(self._files)
+
+    def find(self, slide: str) -> str | None:
+        """Return the name of the file of a slide, which tables call with or without its ending."""
+        for name in (slide, Path(slide).stem, slide.partition(".")[0]):
+            if name in self._files:
+                return name
+        return None
+
+    def file(self, name: str) -> SlideFile:
+        """Return the file of a slide."""
+        coords = None if self._coords is None else self._coords / f"{name}.npy"
+        return SlideFile.of(self._files[name], coords if coords and coords.exists() else None)
+
+
+def _files(folder: Path) -> list[Path]:
+    return [file for file in folder.iterdir() if file.suffix in ENDINGS and file.is_file()]
+
+
+def _place(path: Path) -> Path:
+    """Return the folder that holds the features."""
+    for pattern in _PLACES:
+        folders = [path] if pattern == "." else sorted(path.glob(pattern))
+        found = [folder for folder in folders if folder.is_dir() and _files(folder)]
+        if len(found) > 1:
+            shown = [str(folder.relative_to(path)) for folder in found]
+            raise ValueError(f"{path} holds several sets of features, {listed(shown)}: name one.")
+        if found:
+            return found[0]
+    raise ValueError(
+        f"{path} holds no slide features: there is no {', '.join(ENDINGS)} in it, nor in h5_files, "
+        "pt_files or a folder features*."
+    )
+
+
+def _coords_folder(place: Path) -> Path | None:
+    """Return the folder of coordinates next to one of arrays, as torchmil lays them out."""
+    if not place.name.startswith("features"):
+        return None
+    folder = place.parent / place.name.replace("features", "coords", 1)
+    folder = folder if folder.is_dir() else place.parent / "coords"
+    return folder if folder.is_dir() else None

@@ -13,8 +13,6 @@ import numpy as np
 from diagatt.kinds.answers import answer
 from diagatt.kinds.slides.samples import SlideSamples
 
-__all__ = ["SlidePatches", "slide_patches", "to_geojson", "top_patches"]
-
 _COLOUR = {True: [213, 94, 0], False: [120, 120, 120]}  # of located patches, and of the others
 
 
@@ -51,8 +49,8 @@ def slide_patches(model: Any, slides: SlideSamples) -> Iterator[SlidePatches]:
     """Yield every slide with the attention of its patches; one sample is in memory at a time."""
     Z = slides.named_covariates
     for i, sample in enumerate(slides.ids):
-        beside = None if Z is None else Z.slice(i, 1)
-        answers = answer(model, slides.rows(slice(i, i + 1)), beside)
+        own = None if Z is None else Z.slice(i, 1)
+        answers = answer(model, slides.rows(slice(i, i + 1)), own)
         if answers.weights is None:
             raise TypeError(f"{type(model).__name__} gives its rows no attention weights.")
         weights = answers.weights[0]  # (p, R)

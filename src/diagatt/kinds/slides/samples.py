@@ -10,12 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from diagatt.kinds.slides.files import SlideFile
-from diagatt.kinds.slides.folder import SlideFolder
+from diagatt.kinds.slides.files import SlideFile, SlideFolder
 from diagatt.kinds.tables import Table
 from diagatt.names import listed
-
-__all__ = ["SlideSamples", "read_slides"]
 
 # Names of columns that are looked for by default: those of CLAM, TRIDENT and STAMP.
 SLIDE_COLUMNS = ("slide_id", "slide", "FILENAME", "filename", "wsi")

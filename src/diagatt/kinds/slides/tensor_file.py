@@ -17,8 +17,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["TensorFile"]
-
 _TYPES = {"HalfStorage": "<f2", "FloatStorage": "<f4", "DoubleStorage": "<f8"}
 _TYPES["BFloat16Storage"] = "<u2"  # unknown to NumPy: the upper half of a float32
 _REBUILD, _ORDERED = "torch._utils _rebuild_tensor_v2", "collections OrderedDict"

@@ -83,7 +83,7 @@ class Text(Kind):
 
     def hint(self, inputs: Inputs, **settings: Any) -> str | None:
         """Say if texts do not look like what the language model has read."""
-        from diagatt.kinds.text.language import ENGLISH_MODELS, LEAST_SHARE, english_share
+        from diagatt.kinds.text.words import ENGLISH_MODELS, LEAST_SHARE, english_share
 
         name, share = settings.get("language_model", "minilm"), english_share(inputs.X)
         if name not in ENGLISH_MODELS or share is None or share >= LEAST_SHARE:

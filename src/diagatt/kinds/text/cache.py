@@ -18,8 +18,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Embedded", "EmbeddingCache"]
-
 FILE = "embedded-texts.sqlite"
 WAIT = 600.0  # seconds for another process to finish writing
 _TABLE = "create table if not exists texts (key blob primary key, cut integer, vectors, spans, sum)"

@@ -11,8 +11,6 @@ import numpy as np
 
 from diagatt.ragged import RaggedRows
 
-__all__ = ["EmbeddedTexts", "WordWeight", "top_words"]
-
 
 class WordWeight(NamedTuple):
     """A word of a text, ``text[start:stop]``, and the attention that a head pays to it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from diagatt.estimators import DiagAttClassifier, DiagAttRegressor
 from diagatt.estimators.routing import Scored
 from diagatt.kinds.answers import answer
-from diagatt.kinds.estimator import KindClassifier, KindEstimator, inner_has
+from diagatt.kinds.certainty import inner_has
+from diagatt.kinds.estimator import KindClassifier, KindEstimator
 from diagatt.kinds.text.embedded import EmbeddedTexts, WordWeight, top_words
 from diagatt.kinds.text.presets import text_estimator
 from diagatt.kinds.text.rows import TextRows
@@ -20,33 +22,25 @@ from diagatt.parameters import Rule, instance, one_of, optional
 from diagatt.persistence import from_document, to_document
 from diagatt.ragged import RaggedRows
 
-__all__ = ["TextClassifier", "TextRegressor"]
 
-
+@dataclass(eq=False, repr=False)
 class _TextEstimator(KindEstimator):
     """What the classifier and the regressor share."""
+
+    _: KW_ONLY
+    text_rows: TextRows | None = None
+    estimator: Any = None
+    preset: str = "text"
+    random_state: Any = None
 
     rules: ClassVar[Mapping[str, Rule]] = {
         "text_rows": optional(instance("a TextRows", TextRows)),
         "preset": one_of("text", "keyword"),
     }
     kind = "text"
-    text_rows_: TextRows
+    text_rows_: TextRows = field(init=False)
     _inner: ClassVar[type]
     _steps = ("text_rows", "estimator")
-
-    def __init__(
-        self,
-        *,
-        text_rows: TextRows | None = None,
-        estimator: Any = None,
-        preset: str = "text",
-        random_state: Any = None,
-    ) -> None:
-        self.text_rows = text_rows
-        self.estimator = estimator
-        self.preset = preset
-        self.random_state = random_state
 
     def prepare(self, inputs: Any) -> EmbeddedTexts:
         """Return the rows of the texts with the words they stand for; see `TextRows.embed`."""

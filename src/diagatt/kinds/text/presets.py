@@ -8,8 +8,6 @@ from typing import Any
 from diagatt.estimators import BlendedClassifier, BlendedRegressor, DiagAttClassifier
 from diagatt.solvers import with_solver
 
-__all__ = ["text_estimator"]
-
 # For texts whose tone is to be predicted; chosen by cross-validation of training sentences
 # (docs/text.md has the table). "steps" of Adam per start, whatever the count of texts, are what
 # stops it early. Ridges grow with the count of texts, as the loss does: these are per text.

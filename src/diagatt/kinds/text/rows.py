@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Set, ValuesView
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from diagatt import attributes
+from diagatt import attributes, parameters
 from diagatt.coerce.alignment import index_of
 from diagatt.kinds.text.cache import Embedded, EmbeddingCache
 from diagatt.kinds.text.embedded import EmbeddedTexts
@@ -30,7 +31,6 @@ from diagatt.parameters import (
     boolean,
     check,
     count,
-    device,
     either,
     instance,
     one_of,
@@ -39,8 +39,6 @@ from diagatt.parameters import (
 )
 from diagatt.progress import progress_bar
 from diagatt.ragged import RaggedRows
-
-__all__ = ["TextRows", "TruncatedTextWarning"]
 
 # Texts that are tokenized, embedded and stored before the next ones are looked at.
 CHUNK_TEXTS = 8192
@@ -62,6 +60,7 @@ def _layers() -> Rule:
     return Rule("an integer or several", accepts)
 
 
+@dataclass(eq=False, repr=False)
 class TextRows(TransformerMixin, BaseEstimator):
     """Turn texts into rows: one row per word, its vector from a pretrained language model.
 
@@ -107,38 +106,27 @@ class TextRows(TransformerMixin, BaseEstimator):
     [['It', "doesn't", 'work', '!'], ['Lovely', '.']]
     """
 
+    model: str = "minilm"
+    _: KW_ONLY
+    layers: Any = "auto"
+    merge: str | None = "mean"
+    max_length: int | None = None
+    batch_size: int = 64
+    device: str = "cpu"
+    cache: Any = None
+    verbose: bool = False
+
     rules: ClassVar[Mapping[str, Rule]] = {
         "model": either(one_of("minilm"), instance("a directory, or a Hugging Face id", str)),
         "layers": either(one_of("auto", "joined"), _layers()),
         "merge": one_of("mean", "first", None),
         "max_length": optional(count(3)),
         "batch_size": count(1),
-        "device": device(),
+        "device": parameters.device(),
         "cache": optional(path()),
         "verbose": boolean(),
     }
     fitted_rules: ClassVar[attributes.Rules] = {"fingerprint_": attributes.text()}
-
-    def __init__(
-        self,
-        model: str = "minilm",
-        *,
-        layers: Any = "auto",
-        merge: str | None = "mean",
-        max_length: int | None = None,
-        batch_size: int = 64,
-        device: str = "cpu",
-        cache: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.model = model
-        self.layers = layers
-        self.merge = merge
-        self.max_length = max_length
-        self.batch_size = batch_size
-        self.device = device
-        self.cache = cache
-        self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check parameters and texts and remember which model it is; nothing is learned."""

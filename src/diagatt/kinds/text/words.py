@@ -1,13 +1,24 @@
-"""Where words stand in a text, and sub-word pieces put together into words."""
+"""Words of texts: their places, their sub-word pieces, and whether they are English."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
 # Letters and digits with inner apostrophes ("don't"), or a run of anything else that is printed.
 _WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]+")
+# Common words of English prose that related languages do not share, unlike "in", "is" and "was".
+COMMON_WORDS = (
+    "the of and to it that with this from are be but not you they my there what would can very has "
+    "just your out which their were been when who more about its than them our have she his her "
+    "these those could should because into don"
+)
+ENGLISH_MODELS = ("minilm",)
+LEAST_WORDS = 100  # fewer words allow no judgement
+LEAST_SHARE = 0.04  # share of common words below which texts do not look English; prose has 0.25
+READ = 2000  # texts that are looked at
 
 
 def word_spans(text: str) -> np.ndarray:
@@ -74,3 +85,22 @@ def merge_pieces(
         return vectors, merged
     counts = (after - first).astype(vectors.dtype)
     return np.add.reduceat(vectors, first, axis=0) / counts[:, None], merged
+
+
+def english_share(texts: Sequence[str]) -> float | None:
+    """Return the share of common English words; None if there are too few words to judge.
+
+    Examples
+    --------
+    >>> round(english_share(["It was the best film that I have seen in a year."] * 10), 2)
+    0.33
+    >>> english_share(["Das war der beste Film, den ich je gesehen habe."] * 20)
+    0.0
+    >>> english_share(["yes"]) is None
+    True
+    """
+    words = [w for text in texts[:READ] for w in re.findall(r"[^\W\d_]+", text.lower())]
+    if len(words) < LEAST_WORDS:
+        return None
+    common = set(COMMON_WORDS.split())
+    return sum(word in common for word in words) / len(words)

@@ -36,9 +36,8 @@ from diagatt.solvers.auto.shared_rows import score_width
 from diagatt.solvers.auto.units import ResponseUnits
 from diagatt.solvers.base import Fitted, Model, Solver, agreed
 from diagatt.solvers.checkpoint import Checkpoint
-from diagatt.solvers.folds import content_folds
+from diagatt.solvers.folds import OutOfFold, content_folds
 from diagatt.solvers.glm import OVERFLOW, DivergedError
-from diagatt.solvers.out_of_fold import OutOfFold
 from diagatt.solvers.problem import Problem, Samples, row_weights
 from diagatt.solvers.uniform import Uniform
 
@@ -108,7 +107,7 @@ class Auto(Solver):
 
     def refuse(self, problem: Problem, model: Model) -> str | None:
         """Return why the first contestant that cannot serve refuses, if any."""
-        if any(solver.says_none for solver in self.contestants or ()):
+        if any(solver.allows_none for solver in self.contestants or ()):
             return "none=True cannot compete: set solver to that solver itself."
         reasons = (solver.refuse(problem, model) for solver in self.contestants or ())
         return next((reason for reason in reasons if reason), None)

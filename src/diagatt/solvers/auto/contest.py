@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.attention.samplefeatures import SampleFeatures
+from diagatt.attention.sample_features import SampleFeatures
 from diagatt.families import Family
 from diagatt.rowmaps import MOST_NEEDED, ROW_MAPS, RowMap
 from diagatt.solvers.auto.contestants import LINEAR, Contestant

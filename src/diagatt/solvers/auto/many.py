@@ -11,7 +11,7 @@ are its diagonal and √2 times its upper triangle, so that their norm is that o
 .. math:: \sum_i w_{im}\, ℓ_m(y_i, X_i) + \tfrac12 q_m‖W‖² + \tfrac12 l_m‖u‖² + \tfrac12 r_m‖v‖²
 
 where ℓ is the family's loss of the pooled row (equation obj) or the negative log-likelihood of the
-mixture over rows (`diagatt.attention.mixture`). Gradients are written out.
+mixture over rows (`diagatt.attention.coupling`). Gradients are written out.
 """
 
 from __future__ import annotations

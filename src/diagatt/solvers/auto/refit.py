@@ -13,7 +13,7 @@ from torch import Tensor
 
 from diagatt.attention.blend import Blend, Member
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.attention.narrow import narrowed
+from diagatt.attention.pullback import narrowed
 from diagatt.segments import map_blocks
 from diagatt.solvers.auto.combine import Verdict
 from diagatt.solvers.auto.contest import (

@@ -10,7 +10,7 @@ from torch import Tensor
 from diagatt.attention.blend import LEAST_PROBABILITY
 from diagatt.solvers.auto.contest import Contest, Entry
 from diagatt.solvers.existence import Existence, existence_test, together
-from diagatt.solvers.looks import LOOKS_SHARE, looks_test
+from diagatt.solvers.outlying_rows import OUTLYING_SHARE, outlying_row_test
 
 # A gap of so much in the summed log score divides the weight of an entry by e.
 TEMPERATURE = 2.0
@@ -34,18 +34,18 @@ def contest_existence(contest: Contest, entries: Sequence[Entry]) -> Existence |
     # explain does not speak against a row of interest.
     without = [e for e in without if not {"min", "max", "spread"} & set(e.contestant.features)]
     pooled = _mean_predictor(contest, without, _weights(contest, without)) if without else None
-    by_looks = (looks_test(contest.samples, pooled, contest.seed), LOOKS_SHARE)
+    outlying = (outlying_row_test(contest.samples, pooled, contest.seed), OUTLYING_SHARE)
     witnesses = [e for e in attending if e.contestant.is_witness]
     if not witnesses:
         eta = _mean_predictor(contest, attending, _weights(contest, attending))
         judged = existence_test(contest.samples, contest.folds, eta, pooled)
-        return together([(judged, 1 - LOOKS_SHARE), by_looks])
+        return together([(judged, 1 - OUTLYING_SHARE), outlying])
     n = contest.samples.n_samples
     equal = torch.full((n, len(witnesses)), 1 / len(witnesses), dtype=torch.float64)
     eta = _mean_predictor(contest, witnesses, equal)
     named = existence_test(contest.samples, contest.folds, eta, pooled)
     chosen = _of_the_chosen(contest, attending, pooled)
-    return together([(named, NAMED_SHARE), (chosen, CHOSEN_SHARE), by_looks])
+    return together([(named, NAMED_SHARE), (chosen, CHOSEN_SHARE), outlying])
 
 
 def _of_the_chosen(

@@ -1,9 +1,9 @@
-"""`Gradient`: empirical risk minimization, the paper's way; `Refined`: one solver after another."""
+"""`Gradient`: empirical risk minimization, as in the paper; `Refined`: two solvers in turn."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,8 +25,8 @@ from diagatt.parameters import (
 from diagatt.progress import progress_bar
 from diagatt.solvers.base import Fitted, Model, Solver, copy_parameters, prevalence, refuse_none
 from diagatt.solvers.checkpoint import Checkpoint
+from diagatt.solvers.gradient.adam import Joint
 from diagatt.solvers.gradient.adam import train as train_module  # `gradient.train` is a file
-from diagatt.solvers.gradient.joint import Joint
 from diagatt.solvers.gradient.restarts import average
 from diagatt.solvers.gradient.train import (
     OPTIMIZERS,
@@ -45,6 +45,7 @@ __all__ = ["Gradient", "Refined"]
 MAX_EPOCHS, MAX_STEPS = 20, 2000
 
 
+@dataclass(eq=False, repr=False)
 class Gradient(Solver):
     """Empirical risk minimization (equation obj), from one or several starts that are averaged.
 
@@ -90,7 +91,7 @@ class Gradient(Solver):
         Count of fits from different starts, which are averaged.
     none : bool
         Whether samples may have no row of interest: a none-row with a score and a value of its own
-        competes with their rows (`diagatt.attention.nonerow`). This is for one head only.
+        competes with their rows (`diagatt.attention.none_row`). This is for one head only.
 
     Examples
     --------
@@ -99,6 +100,28 @@ class Gradient(Solver):
     >>> DiagAttClassifier(solver=Gradient("factored", rank=2)).get_params()["solver__rank"]
     2
     """
+
+    parameterization: str = "full"
+    _: KW_ONLY
+    rank: int | None = None
+    temperature: float = 1.0
+    score_ridge: float = 0.1
+    linear_ridge: float | None = None
+    value_bound: float | None = None
+    score_bound: float | None = None
+    optimizer: str = "auto"
+    learning_rate: float = 1e-2
+    batch_size: int | None = 128
+    max_epochs: int | None = None
+    tolerance: float = 1e-8
+    row_dropout: float = 0.0
+    value_dropout: float = 0.0
+    validation_fraction: float = 0.0
+    patience: int = 5
+    init: str = "pooled"
+    init_scale: float = 0.1
+    n_restarts: int = 1
+    none: bool = False
 
     name = "gradient"
     rules: ClassVar[Mapping[str, Rule]] = {
@@ -125,51 +148,6 @@ class Gradient(Solver):
     }
     later_parameters: ClassVar[Mapping[str, Any]] = {"none": False}
 
-    def __init__(
-        self,
-        parameterization: str = "full",
-        *,
-        rank: int | None = None,
-        temperature: float = 1.0,
-        score_ridge: float = 0.1,
-        linear_ridge: float | None = None,
-        value_bound: float | None = None,
-        score_bound: float | None = None,
-        optimizer: str = "auto",
-        learning_rate: float = 1e-2,
-        batch_size: int | None = 128,
-        max_epochs: int | None = None,
-        tolerance: float = 1e-8,
-        row_dropout: float = 0.0,
-        value_dropout: float = 0.0,
-        validation_fraction: float = 0.0,
-        patience: int = 5,
-        init: str = "pooled",
-        init_scale: float = 0.1,
-        n_restarts: int = 1,
-        none: bool = False,
-    ) -> None:
-        self.parameterization = parameterization
-        self.rank = rank
-        self.temperature = temperature
-        self.score_ridge = score_ridge
-        self.linear_ridge = linear_ridge
-        self.value_bound = value_bound
-        self.score_bound = score_bound
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.tolerance = tolerance
-        self.row_dropout = row_dropout
-        self.value_dropout = value_dropout
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.init = init
-        self.init_scale = init_scale
-        self.n_restarts = n_restarts
-        self.none = none
-
     def sees_shape(self, problem: Problem) -> bool:
         """Return whether the fit depends on the shape: not if all samples go through together."""
         if not problem.family.couples_samples or problem.in_memory is None:
@@ -178,7 +156,7 @@ class Gradient(Solver):
         return self.training(Model()).chosen_optimizer(problem, module) != "lbfgs"
 
     def refuse(self, problem: Problem, model: Model) -> str | None:
-        """Say why L-BFGS cannot do what is asked, or which rank is impossible."""
+        """Refuse impossible ranks, and settings that L-BFGS does not support."""
         side = model.score_form.side(problem.n_features)
         if self.rank is not None and self.rank > side:
             return f"rank must lie between 1 and {side}, got {self.rank}."
@@ -251,7 +229,7 @@ class Gradient(Solver):
         return Joint(module, module, self.training(model))
 
     def errors(self, fitted: Fitted, samples: Samples, model: Model) -> Errors:
-        """Return the sandwich of the penalized risk; none if training stopped short of it."""
+        """Return the sandwich of the penalized risk; none if training stopped before a minimum."""
         how = self.training(model)
         whole = Objective(lambda module, _: how.penalty(module, samples) * samples.total_weight)
         return sandwich_errors(fitted.module, samples, None, whole)
@@ -261,19 +239,20 @@ class Gradient(Solver):
         return model.module(problem, **{name: getattr(self, name) for name in names})
 
     def training(self, model: Model) -> Training:
-        """Return how a module is trained."""
-        beside = {"ridge": model.ridge, "least_rows": model.least_rows}
-        return Training.asked(self.get_params(deep=False), MAX_EPOCHS, MAX_STEPS, **beside)
+        """Return the settings of training."""
+        further = {"ridge": model.ridge, "least_rows": model.least_rows}
+        return Training.asked(self.get_params(deep=False), MAX_EPOCHS, MAX_STEPS, **further)
 
     def _described(self, model: Model) -> dict[str, Any]:
-        """Return what a checkpoint depends on besides training and shapes."""
+        """Return the settings that identify a checkpoint, besides those of training and shapes."""
         names = ("temperature", "value_bound", "score_bound")
         own = {name: getattr(self, name) for name in names}
         return {"score_form": model.score_form.name, "coupling": model.coupling, **own}
 
 
+@dataclass(eq=False, repr=False)
 class Refined(Solver):
-    """One solver, and then gradient steps on the family's own loss from where it ended.
+    """One solver, followed by gradient steps on the family's own loss.
 
     Parameters
     ----------
@@ -289,30 +268,29 @@ class Refined(Solver):
     3
     """
 
+    first: Solver | None = None
+    then: Gradient | None = None
+
     name = "refined"
     rules: ClassVar[Mapping[str, Rule]] = {
         "first": optional(instance("a solver", Solver)),
         "then": optional(instance("a Gradient solver", Gradient)),
     }
 
-    def __init__(self, first: Solver | None = None, then: Gradient | None = None) -> None:
-        self.first = first
-        self.then = then
-
     def _steps(self) -> tuple[Solver, Gradient]:
         first = self.first or Likelihood()
         how: dict[str, Any] = {"optimizer": "adam", "max_epochs": 10, "learning_rate": 3e-4}
-        return first, self.then or Gradient(**how, none=first.says_none)
+        return first, self.then or Gradient(**how, none=first.allows_none)
 
     @property
-    def says_none(self) -> bool:
+    def allows_none(self) -> bool:
         """Whether samples may have no row of interest."""
-        return self._steps()[1].says_none
+        return self._steps()[1].allows_none
 
     def refuse(self, problem: Problem, model: Model) -> str | None:
-        """Say what either solver refuses."""
+        """Return why either solver cannot be used; None if both can."""
         first, then = self._steps()
-        if first.says_none != then.says_none:
+        if first.allows_none != then.allows_none:
             return "both steps of Refined must have none=True, or neither."
         return first.refuse(problem, model) or then.refuse(problem, model)
 
@@ -326,7 +304,7 @@ class Refined(Solver):
         checkpoint: Checkpoint | None = None,
         verbose: bool = False,
     ) -> Fitted:
-        """Fit by the first solver and go on by gradients."""
+        """Fit by the first solver and continue by gradient steps."""
         if is_too_wide(problem):
             given: dict[str, Any] = {"checkpoint": checkpoint, "verbose": verbose}
             return fit_in_subspace(self, problem, model, seed=seed, start=start, **given)
@@ -337,5 +315,5 @@ class Refined(Solver):
         return replace(then, solver=self, history=history, report=fitted.report, state=fitted.state)
 
     def errors(self, fitted: Fitted, samples: Samples, model: Model) -> Errors:
-        """Return those of the gradient steps; none if they stopped short of a minimum."""
+        """Return the errors of the gradient steps; none if these stopped before a minimum."""
         return self._steps()[1].errors(fitted, samples, model)

@@ -1,14 +1,15 @@
-"""Mini-batch training as in the paper (supplement S7.1): Adam."""
+"""Mini-batch training by Adam, as in the paper (supplement S7.1), also with an encoder of rows."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.module import AttentionModule
 from diagatt.progress import progress_bar
 from diagatt.solvers.checkpoint import Checkpoint, RunState, with_prefix
@@ -26,7 +27,7 @@ from diagatt.solvers.problem import Problem, Samples
 
 
 class AdamRun:
-    """One training run: everything that must survive an interruption is an attribute.
+    """One training run, whose attributes hold everything that must survive an interruption.
 
     Parameters
     ----------
@@ -39,7 +40,7 @@ class AdamRun:
     checkpoint : Checkpoint, optional
         Where the state is kept; training resumes from it bit for bit.
     described : dict, optional
-        What the module is, besides the shapes of its parameters; for the checkpoint.
+        Settings of the module, which identify its checkpoint along with the parameters' shapes.
     """
 
     title: ClassVar[str] = "Adam"  # of the progress bar
@@ -99,7 +100,7 @@ class AdamRun:
         return self.history
 
     def run_epoch(self, epoch: int) -> dict[str, float]:
-        """Visit every sample once; with `value_dropout` once more, for the values alone."""
+        """Train on every sample once, and with `value_dropout` once more for the values alone."""
         problem, how = self.problem, self.how
         self.trained.train()
         total = torch.zeros((), dtype=torch.float64, device=problem.device)
@@ -127,7 +128,7 @@ class AdamRun:
         return entry(epoch, loss, validation_loss)
 
     def step(self, batch: Samples, count: int, values_only: bool = False) -> Tensor:
-        """Take one step on `count` samples of all processes; return the summed loss of ours."""
+        """Take one step on `count` samples of all processes; return the summed loss of this one."""
         self.optimizer.zero_grad()
         # Over the expected weight of a batch, not its own: every sample counts by its weight alone.
         loss = self.backward(batch, count * self.mean_weight)
@@ -174,7 +175,7 @@ class AdamRun:
         return tensors, {"history": self.history}
 
     def restore(self, tensors: dict[str, Tensor], document: dict) -> None:
-        """Go on from a `state`."""
+        """Restore a `state`."""
         self.module.load_state_dict(with_prefix("module.", tensors))
         self.best = with_prefix("best.", tensors)
         state: dict[int, dict[str, Tensor]] = {}
@@ -198,7 +199,7 @@ def train(
     """Train an initialized module in place and return the history, one entry per epoch.
 
     Samples of one row leave attention nothing to choose: the module is a GLM, solved exactly.
-    Otherwise L-BFGS takes small data in memory, and Adam the rest, unless `how` says which.
+    Otherwise L-BFGS is used for small data in memory and Adam for other data, unless `how` decides.
     """
     if problem.has_one_row_samples_only:
         fit_values(module, problem, how.ridge)
@@ -207,3 +208,95 @@ def train(
     if samples is not None and how.chosen_optimizer(problem, module) == "lbfgs":
         return train_lbfgs(module, samples, how)
     return AdamRun(module, problem, how, seed, checkpoint, described).run()
+
+
+class Joint(NamedTuple):
+    """The module that a solver trains on encoded rows."""
+
+    module: AttentionModule  # the argument of the losses of `how`
+    attention: DiagonalAttention  # the model, which is a part of the module
+    how: Training
+
+
+class EncoderRun(AdamRun):
+    """A run of Adam that also trains the encoder of rows.
+
+    Parameters
+    ----------
+    encoder : torch module
+        Maps rows (N, d) to rows (N, d'); trained in place.
+    joint : Joint
+        Trained in place.
+    problem : Problem
+        Samples with rows that are not encoded yet.
+    ridge : float
+        Decay of the encoder's weights (AdamW).
+    seed : int
+    """
+
+    title = "encoder"
+
+    def __init__(
+        self, encoder: nn.Module, joint: Joint, problem: Problem, ridge: float, seed: int
+    ) -> None:
+        super().__init__(joint.module, problem, joint.how, seed)
+        self.encoder = encoder
+        self.trained = nn.ModuleDict({"encoder": encoder, "module": joint.module})
+        maps = list(encoder.parameters())
+        if maps:
+            self.optimizer.add_param_group({"params": maps, "weight_decay": ridge})
+
+    def backward(self, batch: Samples, total_weight: float) -> Tensor:
+        """Add the gradient of the summed loss over `total_weight`; return the summed loss.
+
+        The module goes through the batch in blocks. They add up the slopes in the encoded rows,
+        which then go back through the encoder at once.
+        """
+        encoded = self.encoder(batch.values)  # (N, d')
+        seen = encoded.detach().requires_grad_()
+        loss = super().backward(replace(batch, values=seen, missing=None), total_weight)
+        if encoded.requires_grad:
+            encoded.backward(seen.grad)
+        return loss
+
+    @torch.no_grad()
+    def held_out_loss(self, samples: Problem) -> float:
+        """Return the mean loss of held-out samples."""
+
+        def losses(part: Samples) -> list[Tensor]:
+            seen = replace(part, values=self.encoder(part.values), missing=None)
+            return [(seen.weights * self.how.losses(self.module, seen)).sum()]
+
+        return float(samples.total(losses)[0]) / samples.total_weight
+
+
+def train_encoder(
+    encoder: nn.Module,
+    joint: Joint,
+    problem: Problem,
+    *,
+    max_epochs: int,
+    learning_rate: float,
+    ridge: float,
+    validation_fraction: float,
+    seed: int,
+    verbose: bool,
+) -> History:
+    """Train encoder and attention in place by Adam, and return the history.
+
+    With `validation_fraction`, both end at the epoch with the smallest loss of held-out samples.
+    The solver's own dropout, held-out samples and patience are for the fit that follows.
+    """
+    if round(validation_fraction * problem.n_samples) == 0:
+        validation_fraction = 0.0  # so few samples are all needed
+    how = replace(
+        joint.how,
+        max_epochs=max_epochs,
+        learning_rate=learning_rate,
+        validation_fraction=validation_fraction,
+        patience=None,
+        row_dropout=0.0,
+        value_dropout=0.0,
+        verbose=verbose,
+    )
+    return EncoderRun(encoder, joint._replace(how=how), problem, ridge, seed).run()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from diagatt.attention.blend import matching_order
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.attention.head_order import matching_order
 from diagatt.segments import map_blocks
 from diagatt.solvers.problem import Problem, Samples
 
@@ -33,10 +33,7 @@ def average(modules: list[DiagonalAttention], problem: Problem) -> DiagonalAtten
         torch.stack([m.intercept for m in modules]).mean(dim=0),
         torch.stack([m.covariate for m in modules]).mean(dim=0),
         none=_none_of(modules),
-        temperature=first.temperature,
-        score_form=first.score_form.name,
-        coupling=first.coupling,
-        groups=M,
+        **{**first.settings, "groups": M},
     )
 
 
@@ -52,7 +49,7 @@ def _none_of(modules: list[DiagonalAttention]) -> tuple[torch.Tensor, torch.Tens
 def _matching_order(
     first: DiagonalAttention, module: DiagonalAttention, problem: Problem
 ) -> list[int]:
-    """Return the order of the module's heads in which they attend most like the first module's."""
+    """Return the order in which the module's heads attend most like those of the first one."""
     R = module.n_heads
     if R == 1 or module is first:
         return list(range(R))

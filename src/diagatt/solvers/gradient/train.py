@@ -19,10 +19,9 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from diagatt.attention.module import AttentionModule
 from diagatt.progress import progress_bar
-from diagatt.segments import map_blocks, segment_mean
 from diagatt.solvers.glm import NEWTON_COEFFICIENTS, DivergedError, fit_glm_of, row_span
 from diagatt.solvers.lbfgs import MEMORY, Minimum, minimize_lbfgs
-from diagatt.solvers.problem import Problem, Samples
+from diagatt.solvers.problem import Problem, Samples, mean_rows
 
 OPTIMIZERS = ("auto", "adam", "lbfgs")
 # Rows times features up to which all samples go through L-BFGS at once.
@@ -35,10 +34,10 @@ History = list[dict[str, float]]
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """How to train, and what is minimized; the names are those of the parameters of `Gradient`.
+    """Settings and objective of training; the names are those of the parameters of `Gradient`.
 
-    Defaults belong to the solvers and estimators; what is optional here is not done by default.
-    `least_rows` is how many rows of each sample survive when rows are dropped.
+    Solvers and estimators set the defaults; optional settings here mean that nothing is done.
+    `least_rows` is the count of rows that each sample keeps when rows are dropped.
     """
 
     #: Whether the objective is convex in V, b and γ, so that Newton's method can finish.
@@ -65,9 +64,9 @@ class Training:
 
     @classmethod
     def asked(
-        cls, parameters: Mapping[str, Any], max_epochs: int, max_steps: int, **beside: Any
+        cls, parameters: Mapping[str, Any], max_epochs: int, max_steps: int, **further: Any
     ) -> Self:
-        """Return the training that the parameters of a solver ask for.
+        """Return the training that the parameters of a solver define.
 
         Their own `max_epochs` counts epochs of Adam and steps of L-BFGS alike; where it is None,
         each optimizer has its own count.
@@ -75,7 +74,7 @@ class Training:
         own = {f.name: parameters[f.name] for f in fields(cls) if f.name in parameters}
         if own["max_epochs"] is not None:
             max_epochs = max_steps = own["max_epochs"]
-        return cls(**{**own, "max_epochs": max_epochs, "max_steps": max_steps, **beside})
+        return cls(**{**own, "max_epochs": max_epochs, "max_steps": max_steps, **further})
 
     def losses(self, module: AttentionModule, block: Samples) -> Tensor:
         """Return the losses of samples that go through the module together, (n,)."""
@@ -96,7 +95,7 @@ class Training:
 
     @torch.no_grad()
     def change_unit(self, module: AttentionModule, unit: float) -> None:
-        """Turn a module for responses y into one for y/unit."""
+        """Convert a module for responses y to one for y/unit, in place."""
         for effect in module.effects():
             effect.div_(unit)
 
@@ -106,24 +105,24 @@ class Training:
 
     @property
     def needs_batches(self) -> bool:
-        """Whether only Adam can do what is asked."""
+        """Whether a setting needs Adam."""
         return any((self.row_dropout, self.value_dropout, self.validation_fraction))
 
     def chosen_optimizer(self, problem: Problem, module: AttentionModule) -> str:
-        """Return L-BFGS for "auto" where all data fit one step and nothing needs batches."""
+        """Return the optimizer; "auto" is L-BFGS for small data that need no batches."""
         if self.optimizer != "auto":
             return self.optimizer
         here = problem.in_memory
         small = here is not None and here.values.numel() <= SMALL_DATA
         if here is not None and here.family.couples_samples and not self.separates_samples:
-            small = True  # batches do not know who else is at risk
+            small = True  # batches lack the other samples at risk
         return "lbfgs" if small and not self.needs_batches and not module.projects else "adam"
 
 
 class GivenBaseline(Training):
-    """Training of a family that couples samples on parts of them, its baseline taken as known.
+    """Training in parts of a family that couples samples, with its baseline taken as known.
 
-    A batch, or a shard of a store, does not know who else is at risk; given the baseline hazard,
+    A batch, or a shard of a store, lacks other samples that are at risk. Given the baseline hazard,
     every sample has a likelihood of its own.
     """
 
@@ -136,10 +135,10 @@ class GivenBaseline(Training):
 
 
 def fit_values(module: AttentionModule, problem: Problem, ridge: float) -> None:
-    """Solve the convex part (V, b, γ) for the present scores, in place.
+    """Solve the convex part (V, b, γ) for the current scores, in place.
 
-    Where coefficients are too many for Newton's method, values are left as training found them,
-    unless samples have one row each and nothing else is to be found.
+    If there are too many coefficients for Newton's method, values stay as they are, unless samples
+    have one row each, so that there is nothing else to fit.
     """
     effects = module.effects()
     too_many = sum(p.numel() for p in effects) > NEWTON_COEFFICIENTS
@@ -165,18 +164,18 @@ def start_at_pooled(
     """Start the values at the GLM of mean rows, which all heads share.
 
     With very many features and fewer samples it is fitted in the span of the mean rows, where it
-    is the same. What takes long is left out unless it `must` be.
+    is the same. A regression that takes long is left out unless `must` is True.
     """
     d, K = problem.n_features, problem.n_outputs
     here, basis = problem.in_memory, None
     if d * K > NEWTON_COEFFICIENTS and not problem.has_one_row_samples_only:
         if here is not None and here.n_samples * K <= NEWTON_COEFFICIENTS:
-            basis = row_span(_mean_rows(here))  # (d, r)
+            basis = row_span(mean_rows(here))  # (d, r)
         elif not must:
             return
 
     def features(part: Samples) -> Tensor:  # (n, d + 1 + q), or r in place of d
-        pooled = _mean_rows(part)
+        pooled = mean_rows(part)
         pooled = pooled if basis is None else (pooled.double() @ basis).to(pooled.dtype)
         return torch.cat([pooled, pooled.new_ones(len(pooled), 1), part.covariates], dim=1)
 
@@ -189,10 +188,6 @@ def start_at_pooled(
     values = (beta[:d] / n_heads).repeat(n_heads, 1)
     further = sum(p.numel() for p in module.effects()) // K - len(values) - len(beta[d:])
     _set_effects(module, torch.cat([values, beta.new_zeros(max(further, 0), K), beta[d:]]))
-
-
-def _mean_rows(part: Samples) -> Tensor:  # (n, d)
-    return map_blocks(segment_mean, part.values, part.offsets, log_prior=part.log_prior)
 
 
 @torch.no_grad()
@@ -230,7 +225,7 @@ def in_blocks(
 def predictor(module: AttentionModule, block: Samples) -> Tensor:
     """Return linear predictors of samples that go through the module together, (n, K)."""
     given = (block.values, block.offsets, block.covariates)
-    # A module of the user's own need not know of offsets and weights of rows unless there are some.
+    # A user's own module need not accept offsets and row weights unless there are any.
     if block.log_prior is not None:
         return module(*given, block.offset, log_prior=block.log_prior)
     return module(*given) if block.offset is None else module(*given, block.offset)
@@ -255,6 +250,16 @@ def risk(module: AttentionModule, problem: Problem) -> float:
     return float(problem.total(losses)[0]) / problem.total_weight
 
 
+def residual_dispersion(module: AttentionModule, problem: Problem) -> float:
+    """Return the weighted mean of the unit dispersions of residuals, which is φ̂."""
+
+    def units(part: Samples) -> list[Tensor]:
+        found = part.family.unit_dispersion(part.y, predictors(module, part))
+        return [(part.weights * found).sum()]
+
+    return float(problem.total(units)[0]) / problem.total_weight
+
+
 def backward(module: AttentionModule, part: Samples, how: Training, total_weight: float) -> Tensor:
     """Add the gradient of Σ w ℓ(y, z) / total_weight, block by block; return Σ w ℓ.
 
@@ -274,9 +279,9 @@ def backward(module: AttentionModule, part: Samples, how: Training, total_weight
 def _backward_coupled(module: AttentionModule, part: Samples, total_weight: float) -> Tensor:
     """Add the gradient of an objective of all samples together; return the objective.
 
-    Predictors of all samples come first; then each block is asked for the product of its own with
-    the objective's slope in them. What the blocks remember for that is kept if it is not large,
-    else they are passed through twice.
+    Predictors of all samples are computed first. Then each block is differentiated in the direction
+    of the objective's slope. If the data are large, blocks go through the module twice, so that
+    intermediate results need not be kept.
     """
     blocks = [part.block(*slices) for slices in module.blocks(part.offsets)]
     with torch.set_grad_enabled(part.values.numel() <= KEPT_ENTRIES):
@@ -303,7 +308,7 @@ def train_lbfgs(module: AttentionModule, samples: Samples, how: Training) -> His
 
 
 def run_lbfgs(module: AttentionModule, samples: Samples, how: Training) -> tuple[History, Minimum]:
-    """Run L-BFGS in float64, then Newton steps on the convex part, which it leaves a little short.
+    """Run L-BFGS in float64, then Newton steps on the convex part, where L-BFGS is less exact.
 
     Responses are brought to unit size: the path of L-BFGS depends on the size of V relative to W.
     """
@@ -355,7 +360,7 @@ def entry(epoch: int, loss: float, validation_loss: float | None = None) -> dict
 
 
 def check_finite(loss: float, epoch: int) -> None:
-    """Stop a diverging fit, saying when and what to try."""
+    """Raise an error if the fit diverges."""
     if not np.isfinite(loss):
         raise DivergedError(
             f"the loss became {loss} at epoch {epoch}: lower learning_rate, raise temperature, "

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from diagatt.attention.coupling import READOUTS
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.attention.mixture import READOUTS
 from diagatt.parameters import Rule, at_least, boolean, count, one_of, optional, share
 from diagatt.solvers.base import (
     OBSERVED,
@@ -29,17 +29,18 @@ from diagatt.solvers.likelihood.em import (
     EM,
     EMSettings,
     EMState,
-    LatentRows,
+    Expectation,
     LikelihoodFit,
     value_covariance,
 )
 from diagatt.solvers.likelihood.errors import latent_errors
-from diagatt.solvers.likelihood.expectation import Expectation
+from diagatt.solvers.likelihood.latent_rows import LatentRows
 from diagatt.solvers.likelihood.prevalence import (
+    MOST_SAMPLES,
     NONE_TOLERANCE,
-    inside,
+    prefer_all_active,
     prevalence_interval,
-    unless_all_have_one,
+    with_prevalence_below_one,
 )
 from diagatt.solvers.likelihood.starts import best_start
 from diagatt.solvers.problem import Problem, Samples
@@ -49,6 +50,7 @@ from diagatt.solvers.subspace import fit_in_subspace, is_too_wide
 __all__ = ["Likelihood"]
 
 
+@dataclass(eq=False, repr=False)
 class Likelihood(Solver):
     """Maximum likelihood by EM over unknown rows, with Gaussian active and background rows.
 
@@ -71,15 +73,15 @@ class Likelihood(Solver):
         a hundredth of it, because the share π converges slowly.
     none : bool
         Whether samples may have no row of interest; the share π of those that have one is
-        estimated, and the responses of the others have a mean of their own. π is 1 if that costs
-        less than 1 of the log-likelihood. This is for one head whose scores do not depend on the
-        context.
+        estimated, and the responses of the others have a mean of their own. The estimate is 1 if
+        the log-likelihood then falls by less than 1. This is for one head whose scores do not
+        depend on the context.
     readout : {"auto", "pooled", "mixture"}
-        Predict from the pooled row, as the paper does, or by the mean over rows of what each
-        predicts, Σ_j κ_j g⁻¹(⟨v, x_j⟩ + b), which is what the model of latent rows says of a new
-        sample. "auto" takes the mixture for ordered classes, where a pooled row between a low and
-        a high one would predict a class in the middle, and the pooled row for all others.
-        For numbers with an identity link, both are the same.
+        Predict from the pooled row, as the paper does, or by the mean over the rows' predictions,
+        Σ_j κ_j g⁻¹(⟨v, x_j⟩ + b), which is the prediction of the latent-row model for a new sample.
+        "auto" takes the mixture for ordered classes, where a pooled row between a low and a high
+        one would predict a class in the middle, and the pooled row for all other responses. For
+        numbers with an identity link, both are the same.
 
     Examples
     --------
@@ -88,6 +90,15 @@ class Likelihood(Solver):
     >>> DiagAttRegressor(solver=Likelihood("diagonal")).get_params()["solver__covariance"]
     'diagonal'
     """
+
+    covariance: str = "full"
+    _: KW_ONLY
+    rank: int = 2
+    shrinkage: float | None = None
+    max_iterations: int = 100
+    tolerance: float = 1e-4
+    none: bool = False
+    readout: str = "auto"
 
     name = "likelihood"
     scores_see_response = False
@@ -104,27 +115,8 @@ class Likelihood(Solver):
     }
     later_parameters: ClassVar[Mapping[str, Any]] = {"none": False, "readout": "auto"}
 
-    def __init__(
-        self,
-        covariance: str = "full",
-        *,
-        rank: int = 2,
-        shrinkage: float | None = None,
-        max_iterations: int = 100,
-        tolerance: float = 1e-4,
-        none: bool = False,
-        readout: str = "auto",
-    ) -> None:
-        self.covariance = covariance
-        self.rank = rank
-        self.shrinkage = shrinkage
-        self.max_iterations = max_iterations
-        self.tolerance = tolerance
-        self.none = none
-        self.readout = readout
-
     def refuse(self, problem: Problem, model: Model) -> str | None:
-        """Say which outcomes and weights of rows are for other solvers, and where "none" is not."""
+        """Refuse outcomes and row weights of other solvers, and unsupported uses of `none`."""
         if self.readout == "mixture" and not problem.family.predicts_mixtures:
             return (
                 f"a mixture over rows does not predict what the {problem.family.name} family does: "
@@ -147,7 +139,7 @@ class Likelihood(Solver):
         return refuse_none(self.none, problem, model)
 
     def settings(self, model: Model) -> EMSettings:
-        """Return how EM iterates."""
+        """Return the settings of EM."""
         tolerance = self.tolerance * (NONE_TOLERANCE if self.none else 1.0)
         given = (self.covariance, self.rank, self.shrinkage, model.ridge, tolerance)
         return EMSettings(*given, none=self.none)
@@ -169,10 +161,10 @@ class Likelihood(Solver):
         checkpoint: Checkpoint | None = None,
         verbose: bool = False,
     ) -> Fitted:
-        """Build and rank starts on a part of the samples, then refine the best on all.
+        """Build and rank starts on a part of the samples, then refine the best on all samples.
 
-        With `start`, or a checkpoint that was written before, nothing is built anew. Very wide rows
-        are fitted in a principal subspace (`diagatt.solvers.subspace`).
+        With `start`, or with a checkpoint that was written before, no starts are built. Very wide
+        rows are fitted in a principal subspace (`diagatt.solvers.subspace`).
         """
         if is_too_wide(problem):
             given: dict[str, Any] = {"checkpoint": checkpoint, "verbose": verbose}
@@ -186,11 +178,11 @@ class Likelihood(Solver):
         latent = state if isinstance(state, LatentRows) else None  # other solvers have other states
         if latent is not None and (latent.response.none is not None) != self.none:
             latent = None
-        latent = None if latent is None else inside(latent)
+        latent = None if latent is None else with_prevalence_below_one(latent)
         if checkpoint is not None:
             run = asdict(replace(settings, verbose=False))
             if not self.none:
-                del run["none"]  # as it was before there was a choice
+                del run["none"]  # as in checkpoints that are older than the parameter
             parts = (run, form.name, model.coupling, model.n_heads, seed)
             file = RunState(checkpoint, problem, *parts)
             written = EMState.read(file, problem.device)
@@ -210,7 +202,7 @@ class Likelihood(Solver):
         em = EM(Expectation(problem, form, model.is_distinct), settings)
         fit = em.run(latent, self.max_iterations, file=file)
         if self.none:
-            fit = unless_all_have_one(em, fit, self.max_iterations)
+            fit = prefer_all_active(em, fit, self.max_iterations)
         return Fitted(
             _module(fit.model, problem, model, self._readout(problem)),
             self,
@@ -225,13 +217,13 @@ class Likelihood(Solver):
         )
 
     def _readout(self, problem: Problem) -> str:
-        """Return how new samples are predicted."""
+        """Return the readout, "pooled" or "mixture"."""
         if self.readout != "auto":
             return self.readout
         return "mixture" if problem.family.needs_mixture else "pooled"
 
     def errors(self, fitted: Fitted, samples: Samples, model: Model) -> Errors:
-        """Return the sandwich over rows' distributions and the response.
+        """Return the sandwich over the distributions of rows and the response, and π's interval.
 
         Where covariances are structured, rows depend on their context, or parameters are too many,
         distributions of rows are taken as known.
@@ -243,14 +235,15 @@ class Likelihood(Solver):
             found = latent_errors(fitted.state, samples, *given)
         if found.covariance is None and fitted.value_covariance is not None:
             reason = f" ({found.note})" if found.note else ""
-            return Errors(fitted.value_covariance, OBSERVED + reason)
-        return found if found.note else Errors(None, "no standard errors: several outputs.")
-
-    def share_interval(self, fitted: Fitted, samples: Samples, model: Model) -> Any:
-        """Return a 95 % interval for π, by EM with π held fixed."""
+            found = Errors(fitted.value_covariance, OBSERVED + reason)
+        elif not found.note:
+            found = Errors(None, "no standard errors: several outputs.")
+        if fitted.prevalence is None or samples.n_samples > MOST_SAMPLES:
+            return found
         expectation = Expectation(samples, model.score_form, model.is_distinct)
         fit = LikelihoodFit(fitted.state, float(fitted.log_likelihood or 0.0), [])
-        return prevalence_interval(EM(expectation, self.settings(model)), fit)
+        em = EM(expectation, self.settings(model))
+        return found._replace(prevalence_interval=prevalence_interval(em, fit))
 
 
 def _gaussians(latent: LatentRows) -> tuple[Tensor, Tensor]:

@@ -1,7 +1,7 @@
-"""Covariances of active rows, seen from the background: shrunk, tied, diagonal or of low rank.
+"""Covariances of active rows relative to the background: shrunk, tied, diagonal or of low rank.
 
 In coordinates where the background covariance is the identity, the paper's simulations have
-``C_k = σ_k² I``. So that is what an uncertain estimate is pulled to.
+``C_k = σ_k² I``. Uncertain estimates are therefore shrunk towards this form.
 """
 
 from __future__ import annotations

@@ -1,33 +1,105 @@
 """Maximum likelihood for the latent-row model by EM.
 
-Each sample has R distinct active rows, one per head (`row_model`); its response follows a GLM of
-them (equation eq:individualized_framework). The E-step (`expectation`) finds which rows are
-active, using the response; the M-step is moments and one Newton step, exact for the gaussian
-family. The fitted scores need no response: they are diagonalized attention.
+Each sample has R distinct active rows, one per head (`latent_rows`), and its response follows a GLM
+of these rows (equation eq:individualized_framework). The E-step (`part`) computes which rows are
+active, given the response. The M-step computes moments and one Newton step, which is exact for the
+gaussian family. The fitted scores need no response: they are those of diagonalized attention.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from diagatt.scores import ScoreForm
 from diagatt.solvers.checkpoint import RunState, with_prefix
-from diagatt.solvers.likelihood.expectation import Expectation
-from diagatt.solvers.likelihood.expected import Expected, NoneModel, ResponseModel
-from diagatt.solvers.likelihood.row_model import RowModel, RowMoments, estimate_row_model
+from diagatt.solvers.likelihood.incomplete import IncompleteExpectation
+from diagatt.solvers.likelihood.latent_rows import (
+    Expected,
+    LatentRows,
+    NoneModel,
+    ResponseModel,
+    RowModel,
+    RowMoments,
+    estimate_row_model,
+)
+from diagatt.solvers.likelihood.part import PartExpectation
+from diagatt.solvers.problem import Problem, RememberedPart, Samples
 
 # Lower bound of the dispersion, as a share of the variance of y.
 LEAST_DISPERSION = 1e-4
-# π stays so far from 0 and from 1.
+# Least distance of π from 0 and from 1.
 LEAST_SHARE = 1e-6
+
+
+class Expectation:
+    """The E-step for one problem, in memory or on disk.
+
+    Parameters
+    ----------
+    problem : Problem
+    score_form : ScoreForm
+        Decides on which context the rows are conditioned.
+    distinct : bool
+        Whether the rows of different heads must differ.
+    """
+
+    def __init__(self, problem: Problem, score_form: ScoreForm, distinct: bool = True) -> None:
+        self.problem, self.distinct = problem, distinct
+
+        def part_expectation(part: Samples) -> Any:
+            context = score_form.context(part.values, part.offsets)
+            if part.missing is not None:
+                return IncompleteExpectation(part, context)
+            return PartExpectation(part, context, distinct)
+
+        self.of_part = RememberedPart(problem, part_expectation)
+
+    @cached_property
+    def _moments(self) -> tuple[RowMoments, Tensor]:
+        """Moments of all rows and of the context, from one pass."""
+
+        def terms(part: Samples) -> list[Tensor]:
+            here = self.of_part(part)
+            return [*here.totals().tensors(), here.context_moments()]
+
+        *rows, context = self.problem.total(terms)
+        return RowMoments.of_tensors(rows), context
+
+    @property
+    def totals(self) -> RowMoments:
+        """Moments of all rows, weighted by sample weight and by how free each row is."""
+        return self._moments[0]
+
+    @property
+    def context_moments(self) -> Tensor:
+        """Σ w c̃ c̃ᵀ, (q, q)."""
+        return self._moments[1]
+
+    def run(
+        self,
+        rows: RowModel,
+        response: ResponseModel,
+        supervision: float = 1.0,
+        score_variance: bool = False,
+    ) -> Expected:
+        """Make one pass over all samples; see `PartExpectation.run`."""
+
+        def terms(part: Samples) -> list[Tensor]:
+            here = self.of_part(part)
+            return here.run(rows, response, supervision, score_variance=score_variance).sums()
+
+        return Expected.of_sums(self.problem.total(terms))
 
 
 @dataclass(frozen=True)
 class EMSettings:
-    """How to iterate; see the parameters of `Likelihood`."""
+    """Settings of EM; see the parameters of `Likelihood`."""
 
     covariance: str
     rank: int
@@ -39,40 +111,9 @@ class EMSettings:
     prevalence: float | None = None  # the share of samples that have one, if it is known
 
 
-@dataclass(frozen=True)
-class LatentRows:
-    """Parameters of the latent-row model."""
-
-    rows: RowModel
-    response: ResponseModel
-
-    @property
-    def prevalence(self) -> float | None:
-        """π; None if every sample has an active row."""
-        return None if self.response.none is None else self.response.none.prevalence
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Return all parameters, for a file or another process."""
-        rows, response = self.rows, self.response
-        phi = torch.tensor(response.phi, dtype=torch.float64, device=rows.A.device)
-        parts = {"A": rows.A, "C": rows.C, "value": response.value, "shared": response.shared}
-        if response.none is not None:
-            share = torch.full_like(phi, response.none.prevalence)
-            parts |= {"prevalence": share, "none_value": response.none.value}
-        return {**parts, "phi": phi}
-
-    @classmethod
-    def of(cls, tensors: dict[str, Tensor]) -> LatentRows:
-        """Return what `tensors` took apart."""
-        t = tensors
-        none = NoneModel(float(t["prevalence"]), t["none_value"]) if "prevalence" in t else None
-        response = ResponseModel(t["value"], t["shared"], float(t["phi"]), none)
-        return cls(RowModel(t["A"], t["C"]), response)
-
-
 @dataclass
 class LikelihoodFit:
-    """Where EM ended."""
+    """The result of EM."""
 
     model: LatentRows
     log_likelihood: float
@@ -81,7 +122,7 @@ class LikelihoodFit:
 
 @dataclass
 class EMState:
-    """Where EM is, before an E-step."""
+    """The state of EM before an E-step."""
 
     model: LatentRows
     schedule: list[float]  # λ of the next iterations
@@ -118,13 +159,13 @@ class EMState:
 
 
 class EM:
-    """EM on one problem, for all heads together or for one head beside earlier ones.
+    """EM on one problem, for all heads together or for one head in addition to earlier ones.
 
     Parameters
     ----------
     expectation : Expectation
-        If its problem says which rows earlier heads left free, rows count as far as they are
-        free, also as background.
+        If its problem has probabilities that rows were left free by earlier heads, rows count by
+        these probabilities, also as background rows.
     settings : EMSettings
     """
 
@@ -194,7 +235,7 @@ class EM:
         # A tiny ridge keeps copied features and covariates solvable.
         tiny = 1e-10 * float(H.diagonal().mean()) + 1e-300
         change = -step * torch.linalg.solve(H + torch.diag(ridge + tiny), slope)
-        if bound is None:  # far from the optimum the curvature says little: move z by about 1
+        if bound is None:  # far from the optimum, curvatures mislead: z moves by about 1
             step_of = change[: R * d].reshape(R, d, K)
             moved = torch.einsum("rdk,rde,rek->", step_of, expected.xx, step_of) * R / self.weight
             change = change / max(1.0, float(moved) ** 0.5)
@@ -249,7 +290,7 @@ class EM:
         return LikelihoodFit(now.best_model, now.best, now.history)
 
     def _iterate(self, now: EMState) -> None:
-        """Make an E-step at the present model, then the M-step that its likelihood allows."""
+        """Make an E-step at the current model, then the M-step that its likelihood allows."""
         enough = self.settings.tolerance * self.weight
         strength = now.schedule.pop(0) if now.schedule else 1.0
         model, expected = now.model, self.expect(now.model, strength)
@@ -290,7 +331,7 @@ def value_covariance(em: EM, model: LatentRows) -> Tensor | None:
     if model.response.none is not None:
         information[-1, -1] += em.settings.ridge / phi
     values, vectors = torch.linalg.eigh((information + information.T) / 2)
-    if float(values[0]) <= 0:  # not at a maximum in every direction: no honest number
+    if float(values[0]) <= 0:  # no maximum in some direction, which has no standard error
         return None
     covariance = vectors / values @ vectors.T
     return covariance if model.response.none is None else covariance[:-1, :-1]

@@ -13,16 +13,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from diagatt.attention.mixture import weighted_assignments
-from diagatt.attention.nonerow import with_none
+from diagatt.attention.coupling import weighted_assignments
+from diagatt.attention.none_row import with_none
 from diagatt.scores import ScoreForm
 from diagatt.segments import places_before_last, segment_logsumexp, segment_sum, spread
-from diagatt.solvers.likelihood.em import LatentRows
-from diagatt.solvers.likelihood.expected import NoneModel
-from diagatt.solvers.likelihood.row_model import RowModel
+from diagatt.solvers.likelihood.latent_rows import LatentRows, NoneModel, RowModel
 from diagatt.solvers.problem import Samples
-from diagatt.solvers.sandwich import Errors, too_many
-from diagatt.solvers.sandwich.covariance import covariance_of
+from diagatt.solvers.sandwich import Errors, covariance_of, too_many
 from diagatt.solvers.sandwich.derivatives import At, Losses, pieces_of
 from diagatt.solvers.sandwich.parameters import (
     Block,
@@ -165,7 +162,7 @@ def _response_blocks(samples: Samples, R: int, K: int) -> list[Block]:
 
 
 def _order(R: int, d: int, K: int, q: int) -> Tensor:
-    """Return where (V, b, γ) of the outputs, one after the other, stand among response blocks."""
+    """Return the places of (V, b, γ), output by output, among response blocks."""
     found = []
     for k in range(K):
         found += [torch.arange(d) + (r * K + k) * d for r in range(R)]

@@ -25,9 +25,8 @@ from torch import Tensor
 
 from diagatt.missing import Conditional, Patterns, active_rows
 from diagatt.segments import sample_blocks, sample_of_row, segment_max, spread
-from diagatt.solvers.likelihood.expected import Expected, ResponseModel
+from diagatt.solvers.likelihood.latent_rows import Expected, ResponseModel, RowModel, RowMoments
 from diagatt.solvers.likelihood.part import LEAST_WEIGHT, PASS_ROWS, PartExpectation
-from diagatt.solvers.likelihood.row_model import RowModel, RowMoments
 from diagatt.solvers.problem import Samples
 
 # Nodes of the integral over z: polynomials of degree 5 are exact with three.
@@ -46,7 +45,7 @@ class Nodes(NamedTuple):
 
 
 class _NodeExpectation(PartExpectation):
-    """The E-step on nodes, which have the scores of the rows that they stand for."""
+    """The E-step on nodes, which have the scores of their rows."""
 
     def __init__(self, problem: Samples, context: Tensor, mass: Tensor, scores: Tensor) -> None:
         super().__init__(problem, context, mass=mass)
@@ -81,7 +80,7 @@ class IncompleteExpectation:
         return self._imputed.context_moments()
 
     def totals(self) -> RowMoments:
-        """Return moments of rows with imputed entries: what EM starts from."""
+        """Return moments of rows with imputed entries, from which EM starts."""
         return self._imputed.totals()
 
     def run(
@@ -137,7 +136,7 @@ class _Block:
         self.mean = self.x1 @ v + self.base[self.sample]  # m
 
     def run(self, score_variance: bool) -> Expected:
-        """Make the ordinary E-step on nodes, and add what they leave out."""
+        """Make the ordinary E-step on nodes, and add the covariances that they lack."""
         part, nodes = self.part, self._nodes()
         scores = self.scores[nodes.source] + nodes.log_weight
         values = self.x1[nodes.source]
@@ -214,7 +213,7 @@ class _Block:
         best = segment_max(scores[:, None], self.part.offsets)[:, 0]
         return scores > best[self.sample] - NEGLIGIBLE
 
-    # ------------------------------------------------------------------ what nodes leave out
+    # ------------------------------------------------------------------ what nodes lack
 
     def _add_spread(self, expected: Expected, r: Tensor, nodes: Nodes, values: Tensor) -> None:
         """Add the covariance of chosen rows that nodes do not have."""
@@ -255,7 +254,7 @@ class _Block:
 
 
 def _of(optional: Tensor | None) -> Tensor:
-    """Return terms of rows in float64; 0 without."""
+    """Return terms of rows in float64; 0 if there are none."""
     return torch.zeros((), dtype=torch.float64) if optional is None else optional.double()
 
 

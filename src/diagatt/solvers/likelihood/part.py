@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import threshold
 
-from diagatt.attention.nonerow import known_with_none
+from diagatt.attention.none_row import known_with_none
 from diagatt.segments import (
     LEAST_EXPONENT,
     one_longer,
@@ -36,9 +36,14 @@ from diagatt.segments import (
     weighted_gram,
     with_last,
 )
-from diagatt.solvers.likelihood.expected import Expected, ResponseModel, bordered
 from diagatt.solvers.likelihood.joint_rows import JointRows, log_assignments
-from diagatt.solvers.likelihood.row_model import RowModel, RowMoments
+from diagatt.solvers.likelihood.latent_rows import (
+    Expected,
+    ResponseModel,
+    RowModel,
+    RowMoments,
+    bordered,
+)
 from diagatt.solvers.problem import Samples
 
 # Posterior probabilities below this are taken as zero.
@@ -54,7 +59,7 @@ class PartExpectation:
     ----------
     problem : Samples
     context : tensor of shape (n, q)
-        c̃, see `row_model`.
+        c̃, see `latent_rows`.
     distinct : bool
         Whether the rows of different heads must differ.
     mass : tensor of shape (n,), optional
@@ -246,14 +251,14 @@ class PartExpectation:
         return tuple(with_last(row, none, offsets) for row, none in pairs)
 
     def _add_taken(self, x, r, sample, samples) -> None:
-        """Add moments of chosen rows as far as they were free: the background loses them."""
+        """Add moments of chosen rows as far as they were free, which the background loses."""
         w = (r * self.problem.weights[samples][sample])[:, None].double()
         x, c = x.double(), self.context[samples][sample].double()
         part = RowMoments(x.T @ (w * x), x.T @ (w * c), c.T @ (w * c), float(w.sum()))
         self._sums.taken = part if self._sums.taken is None else self._sums.taken + part
 
     def _add_chosen(self, x, r, sample, y, z, samples, own=None) -> None:
-        """Add sums over rows x that are chosen with probability r; `own` tells none-rows."""
+        """Add sums over rows x that are chosen with probability r; `own` marks none-rows."""
         sums, family, w = self._sums, self.problem.family, self.problem.weights[samples]
         rw = (r * w[sample])[:, None]  # (B, 1)
         context_design = torch.cat([self.context[samples], self.design[samples]], dim=1)[sample]

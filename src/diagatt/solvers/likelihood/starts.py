@@ -1,7 +1,7 @@
-"""Where EM begins: principled starts, tried on a part of the data and ranked by likelihood.
+"""Starts of EM, which are tried on a part of the data and ranked by likelihood.
 
-With several heads, one head is built after the other, each given which rows the earlier ones took
-and what they explain; then all are refined together.
+With several heads, one head is built after the other, given which rows the earlier heads chose and
+what these rows explain. Then all heads are refined together.
 """
 
 from __future__ import annotations
@@ -13,19 +13,24 @@ import torch
 from torch import Tensor
 
 from diagatt.scores import ScoreForm
-from diagatt.segments import map_blocks, segment_mean, segment_sum
+from diagatt.segments import segment_sum
 from diagatt.solvers.glm import fit_glm
-from diagatt.solvers.likelihood.em import EM, EMSettings, LatentRows, join_heads
-from diagatt.solvers.likelihood.expectation import Expectation
-from diagatt.solvers.likelihood.expected import NoneModel, ResponseModel
-from diagatt.solvers.likelihood.row_model import RowModel, gaussian_of
-from diagatt.solvers.problem import Samples
+from diagatt.solvers.likelihood.em import EM, EMSettings, Expectation, join_heads
+from diagatt.solvers.likelihood.latent_rows import (
+    LatentRows,
+    NoneModel,
+    ResponseModel,
+    RowModel,
+    gaussian_of,
+)
+from diagatt.solvers.problem import Samples, mean_rows
 
 TRIAL_ITERATIONS = 25
 TRIAL_TOLERANCE = 1e-2
 REFINE_ITERATIONS = 30
-# Scores first, the response later: λ of the first iterations of a start that looks at rows alone.
-START_SHARE = 0.5  # of samples that have an active row, if some may have none
+# Share of samples that have an active row at the start, if some may have none.
+START_SHARE = 0.5
+# λ of the first iterations of starts that ignore the response at first.
 ROWS_FIRST = [0.0] * 8 + [0.25, 0.5, 0.75]
 
 
@@ -61,7 +66,7 @@ def best_start(
 
 
 def _for_next_head(em: EM, part: Samples, model: LatentRows) -> Samples:
-    """Return the samples as the next head sees them: which rows are free, what is explained."""
+    """Return the samples for the next head, with the rows that are free and what is explained."""
     expected = em.expectation.of_part(part).run(model.rows, model.response, keep=True)
     r = torch.cat(expected.responsibilities)  # (N, 1)
     taken = r[:, 0]
@@ -97,9 +102,7 @@ def starting_models(
 def _pooled_response(em: EM, samples: Samples) -> ResponseModel:
     """Fit the GLM of mean rows: the mean of rows carries the active row's effect, up to scale."""
     family, d = samples.family, samples.n_features
-    prior = samples.log_prior
-    pooled = map_blocks(segment_mean, samples.values, samples.offsets, log_prior=prior)
-    features = torch.cat([pooled, em.expectation.of_part(samples).design], dim=1)
+    features = torch.cat([mean_rows(samples), em.expectation.of_part(samples).design], dim=1)
     penalty = torch.zeros(features.shape[1], device=features.device)
     penalty[:d] = em.settings.ridge / em.weight
     given = (samples.y, samples.weights, penalty, samples.n_outputs)

@@ -1,13 +1,15 @@
-"""`Mixture`: maximum conditional likelihood of the latent-row model, whatever rows look like."""
+"""`Mixture`: maximum conditional likelihood of the latent-row model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from copy import deepcopy
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.query_key import PARAMETERIZATIONS
@@ -18,20 +20,25 @@ from diagatt.solvers.base import (
     Solver,
     agreed,
     copy_parameters,
+    prevalence,
     refuse_none,
     trial_part,
 )
 from diagatt.solvers.checkpoint import Checkpoint
+from diagatt.solvers.gradient.adam import Joint
 from diagatt.solvers.gradient.adam import train as train_module
-from diagatt.solvers.gradient.joint import Joint
-from diagatt.solvers.gradient.train import OPTIMIZERS, entry, start_at_pooled
+from diagatt.solvers.gradient.train import (
+    OPTIMIZERS,
+    entry,
+    residual_dispersion,
+    run_lbfgs,
+    start_at_pooled,
+)
 from diagatt.solvers.mixture.objective import (
     MixtureModule,
     MixtureTraining,
     null_dispersion,
-    residual_dispersion,
 )
-from diagatt.solvers.mixture.prevalence import MOST_SAMPLES, free_prevalence
 from diagatt.solvers.mixture.starts import best_start
 from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.sandwich import Errors, Objective, sandwich_errors
@@ -41,8 +48,12 @@ __all__ = ["Mixture"]
 
 # Epochs of Adam and steps of L-BFGS, unless `max_epochs` says otherwise.
 MAX_EPOCHS, MAX_STEPS = 20, 500
+# Samples from which π is estimated at most: with more of them the penalty means nothing.
+MOST_SAMPLES = 5000
+MOST_STEPS = 100
 
 
+@dataclass(eq=False, repr=False)
 class Mixture(Solver):
     r"""Maximum likelihood of the responses given the rows, one of which is active.
 
@@ -76,7 +87,7 @@ class Mixture(Solver):
         at the regression on mean rows, at small values, at unusual rows, and at random.
     none : bool
         Whether samples may have no row of interest: a none-row with a score and a value of its own
-        competes with their rows (`diagatt.attention.nonerow`). This is for one head only.
+        competes with their rows (`diagatt.attention.none_row`). This is for one head only.
 
     Examples
     --------
@@ -85,6 +96,19 @@ class Mixture(Solver):
     >>> DiagAttClassifier(solver=Mixture(score_ridge=5.0)).get_params()["solver__score_ridge"]
     5.0
     """
+
+    parameterization: str = "full"
+    _: KW_ONLY
+    rank: int | None = None
+    score_ridge: float = 10.0
+    linear_ridge: float = 3.0
+    optimizer: str = "auto"
+    learning_rate: float = 1e-2
+    batch_size: int | None = 128
+    max_epochs: int | None = None
+    tolerance: float = 1e-6
+    n_starts: int = 3
+    none: bool = False
 
     name = "mixture"
     takes_row_labels = True
@@ -103,35 +127,8 @@ class Mixture(Solver):
     }
     later_parameters: ClassVar[Mapping[str, Any]] = {"none": False}
 
-    def __init__(
-        self,
-        parameterization: str = "full",
-        *,
-        rank: int | None = None,
-        score_ridge: float = 10.0,
-        linear_ridge: float = 3.0,
-        optimizer: str = "auto",
-        learning_rate: float = 1e-2,
-        batch_size: int | None = 128,
-        max_epochs: int | None = None,
-        tolerance: float = 1e-6,
-        n_starts: int = 3,
-        none: bool = False,
-    ) -> None:
-        self.parameterization = parameterization
-        self.rank = rank
-        self.score_ridge = score_ridge
-        self.linear_ridge = linear_ridge
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.tolerance = tolerance
-        self.n_starts = n_starts
-        self.none = none
-
     def refuse(self, problem: Problem, model: Model) -> str | None:
-        """Say which rank is impossible, or that a store is too large for L-BFGS."""
+        """Refuse impossible ranks, and L-BFGS for a store."""
         side = model.score_form.side(problem.n_features)
         if not problem.family.predicts_mixtures:
             return (
@@ -156,7 +153,7 @@ class Mixture(Solver):
         checkpoint: Checkpoint | None = None,
         verbose: bool = False,
     ) -> Fitted:
-        """Find a start on a part of the samples and go on from it on all.
+        """Find the best start on a part of the samples, and train it on all samples.
 
         With `start`, no other start is tried.
         """
@@ -180,7 +177,7 @@ class Mixture(Solver):
                 attention = module.attention
                 attention.query_key.set_matrix(torch.zeros_like(attention.query_key.matrix()))
             start_at_pooled(module.attention, problem, model.ridge, model.n_heads)
-            module.set_phi(residual_dispersion(module, problem))
+            module.set_phi(max(residual_dispersion(module, problem), float(module.floor)))
             return self._fitted(module, [])
         if start is not None:
             copy_parameters(start.module, module.attention)
@@ -235,10 +232,40 @@ class Mixture(Solver):
         share: float | None = None,
     ) -> Fitted:
         phi = None if module.log_excess is None else float(module.phi.detach())
-        beside: dict[str, Any] = {"dispersion": phi, "prevalence": share, "report": report or []}
-        return Fitted(module.attention, self, [history], **beside)
+        further: dict[str, Any] = {"dispersion": phi, "prevalence": share, "report": report or []}
+        return Fitted(module.attention, self, [history], **further)
 
     def training(self, model: Model) -> MixtureTraining:
-        """Return how a module is trained."""
-        beside = {"ridge": model.ridge, "least_rows": model.least_rows}
-        return MixtureTraining.asked(self.get_params(deep=False), MAX_EPOCHS, MAX_STEPS, **beside)
+        """Return the settings of training."""
+        further = {"ridge": model.ridge, "least_rows": model.least_rows}
+        return MixtureTraining.asked(self.get_params(deep=False), MAX_EPOCHS, MAX_STEPS, **further)
+
+
+class _OfFreeSize(nn.Module):
+    """A query–key matrix of which only the size is free: sW."""
+
+    fixed: Tensor
+
+    def __init__(self, matrix: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("fixed", matrix.detach().clone())
+        self.log_size = nn.Parameter(matrix.new_zeros(()))
+
+    def matrix(self) -> Tensor:
+        """Return sW, (R, D, D)."""
+        return self.log_size.exp() * self.fixed
+
+    def factors(self) -> None:
+        """Return None: there are no factors."""
+
+
+def free_prevalence(module: MixtureModule, samples: Samples, how: MixtureTraining) -> float | None:
+    """Return the share of samples with a row of interest, if some may have none."""
+    if not module.attention.has_none:
+        return None
+    again = deepcopy(module)
+    again.attention.query_key = _OfFreeSize(again.attention.query_key.matrix())  # type: ignore[assignment]
+    free = replace(how, score_ridge=0.0, linear_ridge=0.0, max_steps=MOST_STEPS, verbose=False)
+    run_lbfgs(again, samples, free)
+    with torch.no_grad():
+        return prevalence(again.attention, samples)

@@ -1,9 +1,9 @@
-r"""What `Mixture` minimizes: the negative conditional log-likelihood of the latent-row model.
+r"""The objective of `Mixture`: the negative conditional log-likelihood of the latent-row model.
 
 .. math:: -\sum_i w_i \log \sum_j κ_{ij}\, p(y_i | ⟨v, x_{ij}⟩ + b, φ)
           + \frac{λ}{2φ}‖V‖² + \frac{ρ}{2}‖W‖² + \frac{η}{2}‖u‖²
 
-Rows need no distribution. λ weighs on V as it does beside the loss of a GLM, which is φ times the
+Rows may have any distribution. λ penalizes V as it does in a GLM, whose loss is φ times the
 negative log-likelihood; the score's penalties, of its quadratic part W and its linear part u, have
 the unit of a log-likelihood, so that nothing depends on the unit of y.
 """
@@ -13,14 +13,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.module import AttentionModule
-from diagatt.solvers.gradient.train import Training, predictors
+from diagatt.solvers.gradient.train import Training
 from diagatt.solvers.problem import Problem, Samples
 
 # φ stays above this share of the dispersion that a constant mean leaves: a row that fits one
@@ -55,7 +55,7 @@ class MixtureModule(AttentionModule):
             self.set_phi(0.5 * null_dispersion)
 
     def _without_constants(self, gradient: Tensor) -> Tensor:
-        """Drop the gradient of terms that the softmax does not see: Adam would enlarge rounding."""
+        """Drop the gradient of terms without effect on the softmax: Adam would enlarge rounding."""
         d = self.attention.n_features
         gradient = gradient.clone()
         gradient[:, d:, d:] = 0
@@ -70,22 +70,14 @@ class MixtureModule(AttentionModule):
 
     @torch.no_grad()
     def set_phi(self, phi: float) -> None:
-        """Start from this φ, or just above the floor."""
+        """Set φ, to a value just above the floor at least."""
         if self.log_excess is not None:
             excess = phi - float(self.floor)
             self.log_excess.fill_(math.log(max(excess, 0.01 * float(self.floor))))
 
-    def forward(
-        self,
-        values: Tensor,
-        offsets: Tensor,
-        covariates: Tensor | None = None,
-        offset: Tensor | None = None,
-        *,
-        log_prior: Tensor | None = None,
-    ) -> Tensor:
-        """Return the predictors of the mixture's mean, (n, K)."""
-        return self.attention(values, offsets, covariates, offset, log_prior=log_prior)
+    def forward(self, *samples: Any, **known: Any) -> Tensor:
+        """Return the predictors of the mixture's mean, (n, K), as the attention does."""
+        return self.attention(*samples, **known)
 
     def effects(self) -> list[nn.Parameter]:
         """Return V, b and γ."""
@@ -98,7 +90,7 @@ class MixtureModule(AttentionModule):
 
 @dataclass(frozen=True, kw_only=True)
 class MixtureTraining(Training):
-    """How to train a `MixtureModule`: `Training` with the mixture's objective."""
+    """Settings of training a `MixtureModule`, with the mixture's objective."""
 
     linear_ridge: float
     is_convex_in_effects: ClassVar[bool] = False
@@ -108,8 +100,8 @@ class MixtureTraining(Training):
         """Return −log Σ κ p(y | z_j, φ), (n,)."""
         assert isinstance(module, MixtureModule)
         given = (block.y, block.values, block.offsets, block.covariates)
-        beside = (module.phi, block.offset, block.log_known, block.log_prior)
-        return -module.attention.log_density(*given, *beside)
+        further = (module.phi, block.offset, block.log_known, block.log_prior)
+        return -module.attention.log_density(*given, *further)
 
     def penalty(self, module: AttentionModule, problem: Problem) -> Tensor:
         """Return the penalties of values and of scores, per unit of weight."""
@@ -119,7 +111,7 @@ class MixtureTraining(Training):
 
     @torch.no_grad()
     def change_unit(self, module: AttentionModule, unit: float) -> None:
-        """Turn a module for responses y into one for y/unit."""
+        """Convert a module for responses y to one for y/unit, in place."""
         super().change_unit(module, unit)
         assert isinstance(module, MixtureModule)
         if module.log_excess is not None:
@@ -129,17 +121,6 @@ class MixtureTraining(Training):
     def in_unit(self, value: float, unit: float) -> float:
         """Return the objective for y: the density of y/unit is `unit` times as large."""
         return value + math.log(unit)
-
-
-@torch.no_grad()
-def residual_dispersion(module: MixtureModule, problem: Problem) -> float:
-    """Return φ̂ of samples of one row each, where the model is a GLM; at least the floor."""
-
-    def units(part: Samples) -> list[Tensor]:
-        found = part.family.unit_dispersion(part.y, predictors(module, part))
-        return [(part.weights * found).sum()]
-
-    return max(float(problem.total(units)[0]) / problem.total_weight, float(module.floor))
 
 
 def null_dispersion(problem: Problem) -> float:

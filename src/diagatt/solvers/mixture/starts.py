@@ -1,4 +1,4 @@
-"""Where `Mixture` begins: starts that are trained a little on a part of the data; one goes on."""
+"""Starts of `Mixture`: each is trained briefly on a part of the data, and the best one is kept."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from diagatt.solvers.problem import Samples
 TRIAL_STEPS = 30
 # Spread of the random entries of W, for rows of unit variance.
 NOISE = 0.1
-# Share of the pooled values with which a shy start begins.
-SHY = 0.3
-# Share of the responses with a log link that keep their size in the fit of the first values.
-CALM = 0.95
+# Factor of the pooled values in the start called "shy".
+SMALL_VALUES = 0.3
+# Share of the responses with a log link that are not cut down in the fit of the first values.
+KEPT_SHARE = 0.95
 
 
 def best_start(
@@ -31,18 +31,19 @@ def best_start(
     n_starts: int,
     generator: torch.Generator,
 ) -> tuple[MixtureModule, History, list[dict[str, Any]]]:
-    """Train every start a little; return that of the smallest objective, its steps, and a report.
+    """Train every start briefly; return that of the smallest objective, its steps, and a report.
 
     The first start has uniform attention and the values of the GLM of mean rows, the second has
-    small values, the third looks for unusual rows, and all others are random. Values with a log
-    link come from responses without their largest ones: one huge count would decide them.
+    small values, the third gives unusual rows high scores, and all others are random. With a log
+    link, the largest responses are cut down for the first values, which one huge count would
+    dominate.
     """
     short = replace(how, max_steps=TRIAL_STEPS, verbose=False)
     names = ["pooled", "shy", "outlier"][:n_starts]
     names += [f"random {k}" for k in range(n_starts - len(names))]
     found, report = list[tuple[MixtureModule, History]](), list[dict[str, Any]]()
     first = build()
-    start_at_pooled(first.attention, _calmed(samples), how.ridge, first.attention.n_heads)
+    start_at_pooled(first.attention, _without_largest(samples), how.ridge, first.attention.n_heads)
     for name in names:
         module = build()
         module.load_state_dict(first.state_dict())
@@ -54,13 +55,13 @@ def best_start(
     return *found[best], report
 
 
-def _calmed(samples: Samples) -> Samples:
+def _without_largest(samples: Samples) -> Samples:
     """Return samples for the first values: with a log link, the largest responses are cut down."""
     if not samples.family.has_log_link or samples.family.response_width > 1:
         return samples
     order = samples.y.argsort()
     mass = samples.weights[order].double().cumsum(0)
-    place = int(torch.searchsorted(mass, CALM * mass[-1]))
+    place = int(torch.searchsorted(mass, KEPT_SHARE * mass[-1]))
     return replace(samples, y=samples.y.clamp(max=float(samples.y[order[place]])))
 
 
@@ -85,7 +86,7 @@ def _set_start(
         W[:, d:, d:] = 0  # the softmax does not see these
     attention.query_key.set_matrix(W.to(attention.value.dtype))
     if name == "shy":
-        attention.value.mul_(SHY)
+        attention.value.mul_(SMALL_VALUES)
 
 
 def _moments(samples: Samples) -> tuple[Tensor, Tensor]:

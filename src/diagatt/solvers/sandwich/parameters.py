@@ -1,4 +1,4 @@
-"""The parameters of a fit, in blocks: which numbers of rows and samples each of them enters."""
+"""The parameters of a fit, in blocks that enter the same numbers of rows or samples."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from diagatt.attention.diagonal import DiagonalAttention
-from diagatt.attention.nonerow import known_with_none
+from diagatt.attention.none_row import known_with_none
 from diagatt.attention.query_key import FullQueryKey, PSDQueryKey
 from diagatt.families import Family
 from diagatt.segments import one_longer, spread, with_last
@@ -60,7 +60,7 @@ def lengthened(module: DiagonalAttention, samples: Samples) -> Tensor:
 
 
 def pairs(module: DiagonalAttention, kind: str) -> tuple[Tensor, Tensor]:
-    """Return which entries of a symmetric W the softmax sees: one feature of the row at least."""
+    """Return the entries of a symmetric W that affect the softmax: those of the row's features."""
     d, D = module.n_features, module.score_form.side(module.n_features)
     a, b = torch.triu_indices(D, D)
     seen = (a < d) & (b >= d if kind == "linear" else b >= a)
@@ -81,7 +81,7 @@ def n_parameters(module: DiagonalAttention, samples: Samples, phi: float | None,
 def blocks_of(
     module: DiagonalAttention, samples: Samples, phi: float | None, kind: str
 ) -> tuple[list[Block], list[tuple]]:
-    """Return blocks of parameters, and of which tensor and entries each consists."""
+    """Return blocks of parameters, and the tensor and entries of each block."""
     blocks: list[Block] = []
     names: list[tuple] = []
     R, K = module.n_heads, module.n_outputs
@@ -132,7 +132,7 @@ def _score_columns(
 
 
 def places_of(names: list[tuple]) -> list[slice]:
-    """Return where each block stands among all parameters."""
+    """Return the places of each block among all parameters."""
     ends, start = [], 0
     for _, _, size, *_ in names:
         ends.append(slice(start, start + size))
@@ -141,7 +141,7 @@ def places_of(names: list[tuple]) -> list[slice]:
 
 
 def order_of(module: DiagonalAttention, names: list[tuple]) -> Tensor:
-    """Return where (V, b, γ) of the outputs, one after the other, stand among all parameters."""
+    """Return the places of (V, b, γ), output by output, among all parameters."""
     found: list[Tensor] = []
     for k in range(module.n_outputs):
         for (name, index, *_), place in zip(names, places_of(names), strict=True):
@@ -156,7 +156,8 @@ def identified(
 ) -> Tensor | None:
     """Return a basis of directions that change the model, (q, q − g).
 
-    Factors of W can be turned, L Kᵀ = (LA)(KA⁻ᵀ)ᵀ for any A, and what all classes share cancels.
+    Factors of W can be transformed, L Kᵀ = (LA)(KA⁻ᵀ)ᵀ for any A, and changes that all classes
+    share cancel.
     """
     turns = common_directions(order_of(module, names), module.n_outputs, count, family)
     state = {name: tensor.detach() for name, tensor in module.query_key.named_parameters()}
@@ -185,7 +186,7 @@ def identified(
 
 
 def common_directions(order: Tensor, n_outputs: int, count: int, family: Family) -> list[Tensor]:
-    """Return changes of (V, b, γ) that all outputs share, which a softmax does not see."""
+    """Return changes of (V, b, γ) that all outputs share, which do not affect a softmax."""
     if not family.has_several_outputs:
         return []
     found = []
