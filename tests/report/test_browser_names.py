@@ -115,9 +115,9 @@ def test_what_the_verdict_says():
     )
     model.existence_ = {"p_value": 0.2}
     assert "(p = 0.200)" in verdict(model)[1]
-    model.has_row_of_interest_, model.existence_ = True, None
+    model.has_row_of_interest_, model.existence_, model.unevenness_ = None, None, [0.5]
     assert verdict(model) == ("untested", UNTESTED)
-    model.existence_ = {"p_value": 1e-5}
+    model.has_row_of_interest_, model.existence_ = True, {"p_value": 1e-5}
     found, sentence = verdict(model)
     assert found == "found"
     assert sentence.startswith("A row of interest was found (p < 0.001): attention to single rows")

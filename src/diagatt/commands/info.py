@@ -126,10 +126,8 @@ def _family(classes: int, fits: list) -> str:
 def _found(fits: list) -> str:
     answers = {fit["fitted"].get("has_row_of_interest_") for fit in fits}
     if answers == {None}:
-        return "–"
-    tested = any(fit["fitted"].get(name) for fit in fits for name in ("existence_", "contest_"))
-    if True in answers and not tested:  # attention is uneven, no more
-        return NOT_TESTED
+        attends = any(fit["fitted"].get("unevenness_") for fit in fits)
+        return NOT_TESTED if attends else "–"
     return "found" if True in answers else "none was found: do not read located rows as an answer"
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from diagatt.commands import options
-from diagatt.commands.messages import NOT_TESTED, said
+from diagatt.commands.messages import said
 
 if TYPE_CHECKING:
     from diagatt.certainty.summary import Summary
@@ -48,8 +48,6 @@ def summary(
         raise ValueError(f"a {type(inner).__name__} has no summary: it estimates no coefficients.")
     found = inner.summary(level)
     facts = {name: said(str(fact)) for name, fact in found.facts.items()}
-    if getattr(inner, "has_row_of_interest_", None):  # or else attention found none
-        facts.setdefault("row of interest", NOT_TESTED)
     found = replace(found, facts=facts)
     if form is Form.csv:
         lines = [[line[name] for name in COLUMNS] for line in found.coefficients]

@@ -303,13 +303,15 @@ class Calibrated(DiagonalReading):
         facts: dict[str, Any] = {}
         if self.existence_ is not None:
             facts["row of interest"] = str(Existence(**self.existence_))
-        elif self.members_:  # of a file that is older than the test
-            facts["row of interest"] = "found" if self.has_row_of_interest_ else "none"
+        elif self.has_row_of_interest_ is False:  # attention is even
+            facts["row of interest"] = "none found"
+        elif not self.one_row_samples_:
+            facts["row of interest"] = "not tested; existence_test tests it"
         if self.row_temperature_ is not None:
-            verdict = (
-                f"weights {'are not' if self._is_overconfident else 'may be read as'} posteriors"
-            )
-            facts["temperature of row weights"] = f"{self.row_temperature_:.2f} ({verdict})"
+            facts["temperature of row weights"] = f"{self.row_temperature_:.2f}"
+            if self.has_row_of_interest_:
+                verdict = "are not" if self._is_overconfident else "may be read as"
+                facts["temperature of row weights"] += f" (weights {verdict} posteriors)"
             if not self._recalibration.is_none:
                 facts["recalibrated row weights"] = str(self._recalibration)
         if self.log_score_ is not None:

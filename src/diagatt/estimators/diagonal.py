@@ -113,8 +113,9 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
         The ways to fit that "auto" compared, with their scores out of fold and their weights; it
         is made to be printed.
     has_row_of_interest_ : bool or None
-        Whether attention improves predictions. "auto" and `calibrate` test this out of fold; for
-        other solvers it is whether attention is uneven. None for one-row samples.
+        Whether single rows predict more than their mean. "auto" and `calibrate` test this out of
+        fold. Other solvers do not: it is False if attention is even, and None otherwise, as it is
+        for one-row samples.
     members_ : list
         Fits that "auto" blends; empty for other solvers. `query_key_`, `value_`, `intercept_` and
         `summary` then describe the best one whose rows are an affine map of the original ones.

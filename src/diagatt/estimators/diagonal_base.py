@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -43,6 +44,9 @@ from diagatt.solvers.criteria import unevenness
 from diagatt.solvers.heads import fit_heads, heads_to_try
 from diagatt.solvers.problem import Problem
 from diagatt.solvers.shape import fit_with_shape, fits_once, with_started_family
+
+# What a contestant's label says of a feature.
+_EXTREME = re.compile(r"(largest|smallest) x(\d+)")
 
 
 def _warn_of_no_state(path: Path, before: Any) -> None:
@@ -286,7 +290,9 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
         self.members_ = []
         if blend is not None:
             self.members_ = [StoredMember.of(member) for member in blend.members_list]
-        self.contest_, self.described_ = fitted.contest, fitted.described
+        named = ({"what": self._with_names(line["what"])} for line in fitted.contest)
+        self.contest_ = [line | what for line, what in zip(fitted.contest, named, strict=True)]
+        self.described_ = self._with_names(fitted.described)
         self.solver_ = "glm" if is_glm else fitted.solver.name
         self.log_likelihood_ = fitted.log_likelihood
         self.criteria_ = criteria
@@ -301,8 +307,8 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
         self.selection_ = fitted.report
         self.unevenness_ = [] if is_glm else unevenness(fitted.predictor, problem, fitted.completed)
         self.has_row_of_interest_ = fitted.finds_rows
-        if not is_glm and fitted.finds_rows is None:
-            self.has_row_of_interest_ = max(self.unevenness_) >= LEAST_UNEVENNESS
+        if not is_glm and max(self.unevenness_) < LEAST_UNEVENNESS and fitted.finds_rows is None:
+            self.has_row_of_interest_ = False
         self._keep_calibration(fitted.out_of_fold)
         self._state = fitted.state
         if self.has_row_of_interest_ is False:
@@ -314,6 +320,11 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
             "bytes": problem.group.traffic,
             "sample_bytes": problem.group.exchanged,
         }
+
+    def _with_names(self, label: str) -> str:
+        """Return the label of a contestant with the name of the feature whose extreme it uses."""
+        names = self._encoded_names()
+        return _EXTREME.sub(lambda found: f"{found[1]} {names[int(found[2])]}", label)
 
     def _change_units(self, family: Family) -> None:
         """Convert coefficients to the units of y; those of one outcome already have them."""

@@ -279,10 +279,11 @@ class DiagonalReading(TransformerMixin, FittedDiagonal):
         """Return which of several members the coefficients belong to."""
         if not self.members_:
             return {}
-        weights = [line["weight"] for line in self.contest_ if line["what"] == self.described_]
         facts: dict[str, Any] = {"coefficients of": self.described_}
         if len(self.members_) > 1:
-            facts["its weight in the blend"] = f"{sum(weights):.2f} of {len(self.members_)} members"
+            own = (self.solver_, self.described_)  # several solvers may share a label
+            weight = sum(e["weight"] for e in self.contest_ if (e["solver"], e["what"]) == own)
+            facts["its weight in the blend"] = f"{weight:.2f} of {len(self.members_)} members"
         return facts
 
     @property

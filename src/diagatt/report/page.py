@@ -231,18 +231,16 @@ UNTESTED = (
 
 
 def verdict(model: Any) -> tuple[str, str] | None:
-    """Return whether there is a row of interest as a word and a sentence; None without a test."""
+    """Return whether there is a row of interest as a word and a sentence, if it attends to rows."""
     found, test = (getattr(model, name, None) for name in ("has_row_of_interest_", "existence_"))
     if found is None:
-        return None
+        return ("untested", UNTESTED) if getattr(model, "unevenness_", None) else None
     result = test if isinstance(test, Mapping) else {}
     p = result.get("p_value")
     because = "" if p is None else " (p < 0.001)" if p < 0.001 else f" (p = {p:.3f})"
     if not found:
         said = f"No row of interest was found{because}"
         return "none", f"{said}: do not read located rows as an answer."
-    if test is None and not len(getattr(model, "contest_", ())):  # attention is uneven, no more
-        return "untested", UNTESTED
     said = f"A row of interest was found{because}"
     if result.get("n_folds") == 0:  # judged by rows that were found without responses
         said += ": the row that differs from the others explains more than mean rows do"

@@ -67,7 +67,7 @@ class Existence:
         return self.p_value < LEVEL
 
     def __str__(self) -> str:
-        verdict = "found" if self.is_found else "none"
+        verdict = "found" if self.is_found else "none found"
         p = "p < 0.001" if self.p_value < 1e-3 else f"p = {self.p_value:.3f}"
         how = f"{self.n_folds} folds" if self.n_folds else "from rows alone"
         return f"{verdict} (T = {self.statistic:.2f}, {p}, {how})"

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diagatt import DiagAttRegressor
+from diagatt import DiagAttRegressor, RaggedRows
 from diagatt.solvers.auto.contest import Preparation, fit_alone, fit_contestants
 from diagatt.solvers.auto.contestants import Extreme, extreme_contestants
 from diagatt.solvers.auto.extremes import SHARPNESS, extreme_rows
@@ -81,7 +81,10 @@ def test_the_default_finds_the_last_visit():
         sample[:, 0] = rng.permutation(np.sort(rng.uniform(0, 10, len(sample))))
     last = np.array([sample[:, 0].argmax() for sample in X])
     y = np.array([2 * x[j, 1] - x[j, 2] for x, j in zip(X, last, strict=True)])
-    model = DiagAttRegressor(random_state=0).fit(X, y + rng.normal(size=len(y)))
+    lengths = [len(sample) for sample in X]
+    names = ["day", "pulse", "sugar"]
+    rows = RaggedRows(np.concatenate(X), np.cumsum([0, *lengths]), names)
+    model = DiagAttRegressor(random_state=0).fit(rows, y + rng.normal(size=len(y)))
     assert model.has_row_of_interest_
-    assert (model.locate(X).ravel() == last).mean() > 0.97
-    assert any("largest x0" in line["what"] and line["weight"] > 0 for line in model.report_)
+    assert (model.locate(rows).ravel() == last).mean() > 0.97
+    assert any("largest day" in line["what"] and line["weight"] > 0 for line in model.report_)

@@ -183,6 +183,12 @@ def covariance_of(
     correction = 1.0
     if samples.groups is not None:
         units = group_sums(units, samples.groups)
+        if len(units) <= free:  # their sums cannot vary in as many directions
+            return Errors(
+                None,
+                f"no standard errors: {len(units)} groups are too few for {free:.0f} free "
+                "parameters; raise ridges, or lower the count of features.",
+            )
         correction = len(units) / max(len(units) - 1, 1)
     influence = units @ inverse  # (n, q)
     pulls = (influence * units).sum(dim=1)
