@@ -1,7 +1,8 @@
-"""Arguments of public functions, checked at the door by their annotations.
+"""Arguments of public functions, checked by their annotations.
 
-`check_arguments` wraps the functions that a module exports, so that a wrong argument is one
-sentence that names it. Other modules of the house import them from behind the door and pay nothing.
+`check_arguments` wraps the functions that a module exports, so that a wrong argument raises one
+sentence that names it. Other modules of the library import these functions from where they are
+defined and skip the checks.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ __all__ = [
     "with_checked_arguments",
 ]
 
-# Annotations of arguments: what these say beyond the type is checked.
+# Annotations of arguments, which demand more than a type does.
 Numbers = Any  # finite numbers, in whatever holds them
 WholeNumbers = Any  # from 0
 Truths = Any  # True and False, or 1 and 0
@@ -54,13 +55,13 @@ Positive = float
 Seed = int | Sequence[int] | None
 
 
-def check_arguments(door: dict[str, Any]) -> None:
+def check_arguments(module: dict[str, Any]) -> None:
     """Wrap the functions that a module exports, given its ``globals()``."""
-    exported = {name: door[name] for name in door["__all__"]}
+    exported = {name: module[name] for name in module["__all__"]}
     classes = {name: value for name, value in exported.items() if inspect.isclass(value)}
     for name, value in exported.items():
         if inspect.isfunction(value):
-            door[name] = with_checked_arguments(value, **classes)
+            module[name] = with_checked_arguments(value, **classes)
 
 
 def with_checked_arguments(function: Any, **classes: type) -> Any:
@@ -99,7 +100,8 @@ def with_checked_arguments(function: Any, **classes: type) -> Any:
         except (ArithmeticError, LookupError, AttributeError, MemoryError) as error:
             raise InputError(
                 f"{function.__name__} cannot work with these arguments "
-                f"({str(error).rstrip('.') or type(error).__name__}): see what it takes."
+                f"({str(error).rstrip('.') or type(error).__name__}); its documentation says what it "
+                "takes."
             ) from error
 
     annotation_of = {n: str(p.annotation) for n, p in signature.parameters.items()}
