@@ -100,8 +100,8 @@ def with_checked_arguments(function: Any, **classes: type) -> Any:
         except (ArithmeticError, LookupError, AttributeError, MemoryError) as error:
             raise InputError(
                 f"{function.__name__} cannot work with these arguments "
-                f"({str(error).rstrip('.') or type(error).__name__}); its documentation says what it "
-                "takes."
+                f"({str(error).rstrip('.') or type(error).__name__}); its documentation says "
+                "what it takes."
             ) from error
 
     annotation_of = {n: str(p.annotation) for n, p in signature.parameters.items()}
