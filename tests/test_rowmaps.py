@@ -5,6 +5,7 @@ import pytest
 import torch
 from scipy.stats import norm, rankdata
 from sklearn.decomposition import PCA
+from sklearn.linear_model import Ridge
 
 from diagatt import rowmaps
 from diagatt.rowmaps import (
@@ -31,9 +32,11 @@ NAMES = (
     "scaled",
     "kernel",
     "common kernel",
+    "unit means",
+    "common means",
     "given",
 )
-AFFINE = ("common", "unit", "full", "wide", "scaled", "given")
+AFFINE = ("common", "unit", "full", "wide", "scaled", "unit means", "common means", "given")
 FITTED = NAMES[:-1]
 every_map = pytest.mark.parametrize("name", NAMES)
 BUFFERS = ("columns", "shift", "scale", "knots", "landmarks", "centre", "directions")
@@ -257,6 +260,24 @@ def test_more_dimensions_where_few_hold_too_little():
     assert ROW_MAPS["unit"].fitted_to(wider, needed=7).n_dimensions == MOST_DIMENSIONS
     assert fitted("full", wider[:, :MOST_FULL]).n_dimensions == MOST_FULL
     assert fitted("wide", wider).n_dimensions == 300
+
+
+@pytest.mark.parametrize("name", ["unit means", "common means"])
+def test_the_span_of_means_is_all_that_a_ridge_regression_on_them_uses(name, monkeypatch):
+    """Also for new samples: coefficients lie in the span of the means that they are fitted to."""
+    monkeypatch.setattr(base, "KEPT_VARIANCE", 1 - 1e-13)
+    draw = np.random.default_rng(0)
+    means, new = draw.normal(size=(2, 40, 200)) * np.geomspace(0.1, 10, 200)
+    y, alpha = draw.normal(size=40), 3.0
+    scale = means.std(axis=0) if name == "unit means" else np.sqrt(means.var(axis=0).mean())
+    u, u_new = (means - means.mean(axis=0)) / scale, (new - means.mean(axis=0)) / scale
+    expected = Ridge(alpha).fit(u, y).predict(u_new)
+    made = fitted(name, torch.from_numpy(means))
+    assert made.n_dimensions == len(means) - 1
+    size = np.square(u).sum() / len(u) / made.n_dimensions  # what the map divides variances by
+    x, x_new = (made(torch.from_numpy(rows)).numpy() for rows in (means, new))
+    found = Ridge(alpha / size).fit(x, y).predict(x_new)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
 
 
 def test_scaled_and_given_rows_are_never_projected():

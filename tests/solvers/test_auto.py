@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import RidgeCV
 
 from diagatt import DiagAttClassifier, DiagAttRegressor, NoRowOfInterestWarning, simulate
 from diagatt.metrics import rmse
@@ -63,6 +64,24 @@ def test_auto_says_when_no_row_decides():
     assert {line["solver"] for line in model.report_} == {
         "likelihood", "mixture", "gradient", "uniform",
     }  # fmt: skip
+
+
+@pytest.mark.slow
+def test_wide_rows_lose_nothing_in_a_regression_on_their_means():
+    """Rare words decide, of which the principal subspace of rows keeps little."""
+    rng = np.random.default_rng(0)
+    often = 0.5 / np.arange(1, 801)
+    effect = rng.normal(size=800) / often**0.5
+    X = (rng.random((400, 6, 800)) < often).astype(float)
+    signal = X.mean(axis=1) @ effect
+    y = (signal - signal.mean()) / signal.std() + 0.3 * rng.standard_normal(400)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoRowOfInterestWarning)
+        model = DiagAttRegressor(random_state=0).fit(X[:150], y[:150])
+    means = X.mean(axis=1)
+    scaled = (means - means[:150].mean(axis=0)) / means[:150].std(axis=0).clip(1e-9)
+    ridge = RidgeCV(np.logspace(-1, 5, 20)).fit(scaled[:150], y[:150])
+    assert rmse(y[150:], model.predict(X[150:])) < 1.02 * rmse(y[150:], ridge.predict(scaled[150:]))
 
 
 @pytest.mark.slow

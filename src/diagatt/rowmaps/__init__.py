@@ -3,22 +3,23 @@ r"""Row maps: what happens to rows before they are scored.
 A map m is fitted to training rows, without responses, and kept with the model; a head then scores
 m(x) instead of x. Features that do not vary are dropped by every map.
 
-========  ==============================================================================
-common    m(x) = (x − μ)/s with one scale s for all features
-unit      m(x) = (x − μ)/σ, each feature to unit variance
-full      the same, with all dimensions as long as covariances can take them
-wide      the same, with still more: for scores that are linear
-ranks     normal scores of each feature: heavy tails and skew disappear
-squares   u = (x − μ)/σ clipped at ±3, and (u² − 1)/√2 beside it
-kernel    components of a Gaussian kernel of unit rows; "common kernel" of common rows
-scaled    m(x) = x/s, feature by feature, without a shift; its subspace contains the origin
-given     m(x) = x
-========  ==============================================================================
+==========  ============================================================================
+common      m(x) = (x − μ)/s with one scale s for all features
+unit        m(x) = (x − μ)/σ, each feature to unit variance
+full        the same, with all dimensions as long as covariances can take them
+wide        the same, with still more: for scores that are linear
+ranks       normal scores of each feature: heavy tails and skew disappear
+squares     u = (x − μ)/σ clipped at ±3, and (u² − 1)/√2 beside it
+kernel      components of a Gaussian kernel of unit rows; "common kernel" of common rows
+unit means  mean rows of samples in their own span; "common means" with one scale
+scaled      m(x) = x/s, feature by feature, without a shift; its subspace contains the origin
+given       m(x) = x
+==========  ============================================================================
 
 Wide rows are then projected onto the principal subspace that holds 99.5 % of their variance, at
 most `MOST_DIMENSIONS` of it, or more if those hold too little. Fewer rows than features are
-projected in their own span; beyond `MOST_WIDE` features, some of many rows decide. "common",
-"unit", "full", "scaled" and "given" are affine: coefficients of mapped rows can be converted to
+projected in their own span; beyond `MOST_WIDE` features, some of many rows decide. All maps but
+"ranks", "squares" and the kernels are affine: coefficients of mapped rows can be converted to
 original features.
 """
 
@@ -27,7 +28,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from diagatt.rowmaps.affine import Common, Full, Given, Scaled, Unit, Wide
+from diagatt.rowmaps.affine import Common, CommonMeans, Full, Given, Scaled, Unit, UnitMeans, Wide
 from diagatt.rowmaps.base import (
     ARRAYS,
     KEPT_VARIANCE,
@@ -64,6 +65,7 @@ __all__ = [
     "AffineMap",
     "Common",
     "CommonKernel",
+    "CommonMeans",
     "Full",
     "Given",
     "Kernel",
@@ -72,6 +74,7 @@ __all__ = [
     "Scaled",
     "Squares",
     "Unit",
+    "UnitMeans",
     "Wide",
     "components_of_few_rows",
     "distinct_maps",

@@ -89,3 +89,25 @@ class Common(Unit):
 
     def _fit(self, values: Tensor, weights: Tensor) -> None:
         self.scale = common_scale(self.scale)
+
+
+class UnitMeans(Unit):
+    """Mean rows in their own span, each feature of unit variance over samples.
+
+    A ridge regression on mean rows uses nothing but their span, which therefore loses nothing,
+    however wide rows are. The principal subspace of rows loses what varies little from row to row,
+    such as rare words.
+    """
+
+    name = "unit means"
+    of_means = True
+    most = MOST_WIDE
+
+
+class CommonMeans(UnitMeans):
+    """Mean rows in their own span, with one scale for all features."""
+
+    name = "common means"
+
+    def _fit(self, values: Tensor, weights: Tensor) -> None:
+        self.scale = common_scale(self.scale)

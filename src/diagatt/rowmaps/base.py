@@ -60,6 +60,8 @@ class RowMap(nn.Module):
     whole: ClassVar[int] = MOST_DIMENSIONS
     #: Whether the subspace passes through the mean row; otherwise through the origin.
     through_mean: ClassVar[bool] = True
+    #: Whether it is fitted to the mean rows of samples, not to all rows.
+    of_means: ClassVar[bool] = False
     #: Arrays beside columns, shift and scale: those that every such map has, and those it may have.
     always: ClassVar[frozenset[str]] = frozenset()
     perhaps: ClassVar[frozenset[str]] = frozenset({"centre", "directions"})

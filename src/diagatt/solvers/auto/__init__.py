@@ -24,6 +24,7 @@ from diagatt.solvers.auto.contestants import (
     extreme_contestants,
     kernel_contestants,
     likelihood_contestant,
+    mean_contestants,
     several_heads_contestants,
     solver_contestants,
     uniform_contestants,
@@ -219,6 +220,8 @@ class Auto(Solver):
             maps = plain
         contest.enter(c for rows in maps for c in uniform_contestants(rows))
         extra = _helpful_features(contest)
+        if part.n_features > MOST_DIMENSIONS:
+            contest.enter(mean_contestants(maps))
         if not is_wide:
             contest.enter(kernel_contestants(maps, _sizes_vary(part)))
         if coarse:

@@ -31,7 +31,7 @@ from diagatt.solvers.auto.many import ManyFits
 from diagatt.solvers.auto.shared_rows import SharedRows
 from diagatt.solvers.base import Fitted, Model
 from diagatt.solvers.glm import DivergedError
-from diagatt.solvers.problem import Problem, Samples, row_weights
+from diagatt.solvers.problem import Problem, Samples, mean_rows, row_weights
 
 logger = logging.getLogger(__name__)
 
@@ -102,9 +102,11 @@ class Preparation:
 
     def _mapped(self, name: str) -> tuple[RowMap, Samples]:
         if name not in self._maps:
-            weights = row_weights(self.samples)
+            seen, weights = self.samples.values, row_weights(self.samples)
+            if ROW_MAPS[name].of_means:
+                seen, weights = mean_rows(self.samples, torch.float64), self.samples.weights
             needed = min(MOST_NEEDED, self.samples.n_samples // PER_DIMENSION)
-            rows = ROW_MAPS[name].fitted_to(self.samples.values, weights, needed)
+            rows = ROW_MAPS[name].fitted_to(seen, weights, needed)
             mapped = replace(self.samples, values=rows(self.samples.values))
             self._maps[name] = rows, mapped.to(self._dtype)  # digits are dropped after the map
         return self._maps[name]

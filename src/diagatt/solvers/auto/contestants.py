@@ -130,7 +130,11 @@ _MIXTURE: _Grid = {
     "bent": [(1, 50, 1), (10, 5, 1), (100, 5, 0.1), (LINEAR, 5, 1)],
     "coarse": [(10, 0.5, 1), (LINEAR, 5, 1)],
 }
-_UNIFORM: dict[str, tuple[float, ...]] = {"affine": (0.1, 1, 10, 100, 1000), "bent": (1, 10, 100)}
+_UNIFORM: dict[str, tuple[float, ...]] = {
+    "affine": (0.1, 1, 10, 100, 1000),
+    "bent": (1, 10, 100),
+    "means": (0.01, 0.1, 1, 10, 100, 1000),
+}
 _SEVERAL_HEADS = [(1, 0.5, 1), (10, 5, 1), (100, 50, 1), (LINEAR, 5, 1)]
 # The most steps of a mixture of several heads, which stops early as batched fits do, and the most
 # heads: three have a thousand joint assignments per sample, whose gradients take minutes.
@@ -140,6 +144,7 @@ _EXTREME = 3.0
 SHAPES = {
     **dict.fromkeys(("common", "unit"), "affine"),
     **dict.fromkeys(("ranks", "squares", "kernel", "common kernel"), "bent"),
+    **dict.fromkeys(("unit means", "common means"), "means"),
 }
 # Features of whole samples that fits without attention try in addition to the mean row.
 SAMPLE_FEATURES = (
@@ -175,6 +180,12 @@ def kernel_contestants(maps: Sequence[str], sizes_vary: bool) -> list[Contestant
     return [
         c for rows in kernels for features in beside for c in uniform_contestants(rows, features)
     ]
+
+
+def mean_contestants(maps: Sequence[str]) -> list[Contestant]:
+    """Return regressions on mean rows in all their features, of rows that maps project."""
+    means = ["unit means", *(["common means"] if "common" in maps else [])]
+    return [c for rows in means for c in uniform_contestants(rows)]
 
 
 def attention_contestants(
