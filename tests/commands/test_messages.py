@@ -127,9 +127,9 @@ def test_texts_that_are_not_english_are_noticed(tmp_path, language):
 
     texts = [TEXTS[language]] * 20
     inputs = Inputs(KINDS["text"], texts, None, None, range(20))
-    hint = KINDS["text"].hint(inputs, language_model="minilm")
-    assert (hint is None) == (language == "en")
-    assert KINDS["text"].hint(inputs, language_model="other") is None
-    if hint:
-        assert "--language-model" in hint
+    hints = KINDS["text"].hints(inputs, language_model="minilm")
+    assert (not hints) == (language == "en")
+    assert not KINDS["text"].hints(inputs, language_model="other")
+    if hints:
+        assert "--language-model" in hints[0]
         assert english_share(texts) < 0.04

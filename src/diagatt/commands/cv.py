@@ -92,7 +92,7 @@ def cv(
         if class_weight is not None and not classes:
             raise ValueError("--class-weight is for classes, and the responses are numbers.")
         input_facts.show(console, f"{data}:", input_facts.facts(inputs, classes, family))
-        if hint := inputs.kind.hint(inputs, **options.settings(asked, inputs.kind)):
+        for hint in inputs.kind.hints(inputs, **options.settings(asked, inputs.kind)):
             console.print(f"hint: {hint}", markup=False)
         fold = _folds(inputs, classes, folds, seed)
         with tempfile.TemporaryDirectory() as folder:
