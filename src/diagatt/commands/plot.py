@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diagatt.commands import options, outputs
+from diagatt.commands import input_facts, options, outputs
 from diagatt.commands.messages import caution
 
 if TYPE_CHECKING:
@@ -297,7 +297,7 @@ def _observed_predicted(subject: _Subject) -> Any:
 
     if subject.answers.probability is not None or subject.inputs is None:
         raise ValueError("the model predicts classes: draw roc, calibration or confusion.")
-    y = subject.inputs.y
+    y = input_facts.one_number(subject.inputs.y, subject.answers.estimator)
     if y is not None and y.dtype.names:
         raise ValueError("the model predicts risks of an event: draw survival.")
     if y is not None and y.ndim == 2:
