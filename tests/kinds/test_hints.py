@@ -52,3 +52,11 @@ def test_rows_that_were_added_until_the_event_are_noticed(tmp_path, known, yearl
     hints = inputs.kind.hints(inputs)
     assert len(hints) == is_hinted
     assert not is_hinted or "observed for longer have more rows" in hints[0]
+
+
+def test_responses_that_differ_within_a_sample_are_refused(tmp_path):
+    frame = pd.DataFrame({"who": list("aabb"), "pulse": [1.0, 2, 3, 4], "y": [0.5, 0.7, 1.5, 1.5]})
+    frame.to_csv(tmp_path / "visits.csv", index=False)
+    message = "line 3: y is 0.7, but sample a has 0.5 before: .* the whole sample. What differs"
+    with pytest.raises(ValueError, match=message):
+        read_inputs(tmp_path / "visits.csv", Columns({"sample": "who"}, "y"))
