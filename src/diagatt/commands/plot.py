@@ -297,9 +297,10 @@ def _observed_predicted(subject: _Subject) -> Any:
 
     if subject.answers.probability is not None or subject.inputs is None:
         raise ValueError("the model predicts classes: draw roc, calibration or confusion.")
-    y = input_facts.one_number(subject.inputs.y, subject.answers.estimator)
+    y = subject.inputs.y
     if y is not None and y.dtype.names:
         raise ValueError("the model predicts risks of an event: draw survival.")
+    y = input_facts.one_number(y, subject.answers.estimator)
     if y is not None and y.ndim == 2:
         raise ValueError("the model has several outcomes: `diagatt cv` draws each of them.")
     return plots.observed_predicted(y, subject.answers.prediction)
