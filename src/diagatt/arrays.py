@@ -186,9 +186,7 @@ def _from_frame(frame: Any, what: str, dates: bool) -> np.ndarray:
     return frame.to_numpy()
 
 
-def refuse_kind(
-    array: np.ndarray, what: str, kinds: str, words: str = "pass real numbers"
-) -> None:
+def refuse_kind(array: np.ndarray, what: str, kinds: str, words: str = "pass real numbers") -> None:
     """Refuse arrays whose entries are of one of these kinds, in NumPy's letters."""
     if array.dtype.kind not in kinds:
         return

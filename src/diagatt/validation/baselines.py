@@ -168,8 +168,8 @@ def of_trials(method: Baseline, train: Part, test: Part, task: Task, seed: int) 
 def per_unit(method: Baseline, train: Part, test: Part, task: Task, seed: int) -> np.ndarray:
     r"""Predict counts by a method for rates, if samples have an exposure e; else as it does.
 
-    A count of mean :math:`e μ` has the Poisson loss of the rate :math:`y/e` with the weight e. Means
-    of overdispersed counts are fitted by it, too: rates are no counts.
+    A count of mean :math:`e μ` has the Poisson loss of the rate :math:`y/e` with the weight e.
+    Rates of overdispersed counts are fitted by the same loss: they are no whole numbers.
     """
     if train.exposure is None or test.exposure is None:
         return method(train, test, task, seed)
