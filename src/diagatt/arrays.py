@@ -18,7 +18,6 @@ import torch
 LONGEST_ENTRY = 100  # characters of an entry that a message shows
 Place = Callable[[tuple[int, ...]], str]  # names the entry of an array at an index
 
-
 # What becomes of words among numbers, for messages.
 CODED = "code words as columns of zeros and ones, as pandas.get_dummies(…, dtype=float) does"
 

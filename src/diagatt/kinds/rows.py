@@ -95,8 +95,8 @@ class Rows(Kind):
                 here, before = ("empty" if v != v else v for v in (values[i], expected[i]))
                 raise ValueError(
                     f"{table.name}, line {i + 2}: {name} is {here}, but sample {own[i]} has "
-                    f"{before} before: it must be the same in all its lines, because it is said "
-                    "of the whole sample. What differs from line to line can be a feature, or "
+                    f"{before} before: it must be the same in all its lines, because it belongs "
+                    "to the whole sample. What differs from line to line can be a feature, or be "
                     "summed up first, such as by its mean or its last value."
                 )
             return values[np.sort(first)]  # in order of first appearance, as X
