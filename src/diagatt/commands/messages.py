@@ -43,7 +43,7 @@ OPTIONS = (
         "; --solver gradient or --family weibull has them",
     ),
     (
-        r"or choose solver='auto' of the DiagAtt estimators, which does not",
+        r"or choose solver='auto' of DiagAttRegressor and DiagAttClassifier, which does not",
         "or leave --solver out: the default does not",
     ),
     (r" Select the others: \S+\.$", ""),

@@ -30,7 +30,7 @@ def warn_of_units(values: Tensor, n_samples: int) -> None:
         return
     warnings.warn(
         f"the features of X {said.format(largest)}: standardize the rows, or choose solver='auto' "
-        "of the DiagAtt estimators, which does not depend on units.",
+        "of DiagAttRegressor and DiagAttClassifier, which does not depend on units.",
         UserWarning,
         stacklevel=5,
     )
