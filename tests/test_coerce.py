@@ -221,7 +221,7 @@ BAD_NUMBERS = {
     "None": ([1, None, 2], r"y\[1\] is NaN"),
     "NA": (pd.array([1, 2, None], dtype="Int64"), r"y\[2\] is NaN"),
     "polars null": (pl.Series([None, 1, 2]), r"y\[0\] is NaN"),
-    "words": (["1", "2", "3"], "y is not numeric"),
+    "words": (["1", "2", "3"], "y is not numeric .*: if these are classes, use a classifier"),
     "objects": (np.array([1, "2", 3], dtype=object), r"y\[1\] holds '2', not a number"),
     "date objects": ([1, datetime.date(2020, 1, 1), 2], r"y\[1\] is .*not dates or durations"),
 }
@@ -352,7 +352,7 @@ def test_no_covariates():
         (np.where(Z == 3, np.nan, Z), r"covariates\[1, 1\] is NaN"),
         (np.where(Z == 3, np.inf, Z), r"covariates\[1, 1\] is infinity"),
         (np.where(Z == 3, None, Z), r"covariates\[1, 1\] is NaN"),
-        (np.where(Z == 3, "x", Z.astype(object)), r"covariates\[1, 1\] holds 'x', not a number"),
+        (np.where(Z == 3, "x", Z.astype(object)), r"covariates\[1, 1\] holds 'x', .*get_dummies"),
         (Z * 1j, "Complex data not supported: covariates"),
         (Z.astype("M8[D]"), "covariates is not numeric but holds dates"),
         (pd.DataFrame({"d": pd.to_datetime(["2020"] * 3)}), "covariates holds dates"),

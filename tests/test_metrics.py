@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 from sklearn import metrics as reference
 
 from diagatt.metrics import (
@@ -197,6 +198,20 @@ def test_number_scores_are_scikit_learns():
     assert found["mae"] == pytest.approx(reference.mean_absolute_error(y, mean))
     assert found["log_score"] == pytest.approx(log_density(y, mean, "gaussian").mean())
     assert number_scores(y[:1], mean[:1]).keys() == {"rmse", "mae"}
+
+
+def test_scores_of_shares_are_those_of_single_trials():
+    """RMSE and R² count a share once per trial; the log score is scipy's binomial likelihood."""
+    y, p = np.array([[1, 3], [2, 0], [5, 5]]), np.array([0.3, 0.8, 0.6])
+    trials = y.sum(axis=1)
+    share, each = (np.repeat(x, trials) for x in (y[:, 0] / trials, p))
+    expected = {
+        "r2": reference.r2_score(share, each),
+        "rmse": reference.root_mean_squared_error(share, each),
+        "mae": reference.mean_absolute_error(share, each),
+        "log_score": binom.logpmf(y[:, 0], trials, p).mean(),
+    }
+    assert number_scores(y, p, "binomial") == pytest.approx(expected)
 
 
 def test_quadratic_kappa_is_scikit_learns():

@@ -18,6 +18,9 @@ import torch
 LONGEST_ENTRY = 100  # characters of an entry that a message shows
 Place = Callable[[tuple[int, ...]], str]  # names the entry of an array at an index
 
+# What becomes of words among numbers, for messages.
+CODED = "code words as columns of zeros and ones, as pandas.get_dummies(…, dtype=float) does"
+
 
 class InputError(ValueError, TypeError):
     """X, y, sample weights or covariates cannot be read."""
@@ -38,7 +41,9 @@ def float_matrix(values: Any, what: str, place: Place) -> np.ndarray:
     return matrix
 
 
-def float_array(values: Any, what: str, place: Place) -> np.ndarray:
+def float_array(
+    values: Any, what: str, place: Place, words: str = "pass real numbers"
+) -> np.ndarray:
     """Return a C-contiguous array of real numbers; None and nulls become NaN.
 
     Parameters
@@ -49,11 +54,13 @@ def float_array(values: Any, what: str, place: Place) -> np.ndarray:
         What it is, for messages.
     place : callable
         Names the entry at an index, for messages.
+    words : str
+        What to do with words, for messages.
     """
     array = plain_array(values, what, place)
-    refuse_kind(array, what, "MmcSUV")
+    refuse_kind(array, what, "MmcSUV", words)
     if array.dtype == object:
-        array = _from_objects(array, what, place)
+        array = _from_objects(array, what, place, words)
     if array.dtype not in (np.float32, np.float64):
         with np.errstate(over="ignore"):  # what is too large becomes infinity, and is named
             array = array.astype(np.float64)
@@ -178,7 +185,7 @@ def _from_frame(frame: Any, what: str, dates: bool) -> np.ndarray:
     return frame.to_numpy()
 
 
-def refuse_kind(array: np.ndarray, what: str, kinds: str) -> None:
+def refuse_kind(array: np.ndarray, what: str, kinds: str, words: str = "pass real numbers") -> None:
     """Refuse arrays whose entries are of one of these kinds, in NumPy's letters."""
     if array.dtype.kind not in kinds:
         return
@@ -189,7 +196,7 @@ def refuse_kind(array: np.ndarray, what: str, kinds: str) -> None:
             f"{what} is not numeric but holds dates or durations ({array.dtype}): pass numbers, "
             "such as days since the first."
         )
-    raise InputError(f"{what} is not numeric (dtype {array.dtype}): pass real numbers.")
+    raise InputError(f"{what} is not numeric (dtype {array.dtype}): {words}.")
 
 
 def refuse_dates(array: np.ndarray, what: str) -> None:
@@ -204,19 +211,21 @@ def refuse_dates(array: np.ndarray, what: str) -> None:
             )
 
 
-def _from_objects(array: np.ndarray, what: str, place: Place) -> np.ndarray:
+def _from_objects(array: np.ndarray, what: str, place: Place, words: str) -> np.ndarray:
     """Read Python objects as numbers one by one; missing ones become NaN."""
     result = np.empty(array.shape)
     for at, value in np.ndenumerate(array):
         try:
-            if isinstance(value, str | bytes | np.timedelta64):
-                raise TypeError("words and durations are not numbers")
+            if isinstance(value, str | bytes):
+                raise TypeError(words)
+            if isinstance(value, np.timedelta64):
+                raise TypeError("durations are not numbers")
             result[at] = np.nan if _is_missing(value) else float(value)
         except (TypeError, ValueError, OverflowError) as error:
             where = place(at) if at else what
-            words = " ".join(repr(value).split())
-            words = words if len(words) <= LONGEST_ENTRY else f"{words[:LONGEST_ENTRY]}…"
-            raise InputError(f"{where} holds {words}, not a number: {error}.") from error
+            found = " ".join(repr(value).split())
+            found = found if len(found) <= LONGEST_ENTRY else f"{found[:LONGEST_ENTRY]}…"
+            raise InputError(f"{where} holds {found}, not a number: {error}.") from error
     return result
 
 

@@ -422,7 +422,9 @@ class RaggedRows(Sequence):
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         raise TypeError(
-            "RaggedRows is not one array: use .values for the packed rows, or .to_padded()."
+            "RaggedRows is not one array: use .values for the packed rows, or .to_padded(). A "
+            "transformer of rows is an argument of the model, encoder=StandardScaler(), and no "
+            "step of a pipeline."
         )
 
     def __repr__(self) -> str:

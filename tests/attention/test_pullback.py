@@ -127,6 +127,22 @@ def test_the_covariance_follows_the_jacobian(heads):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * float(expected.abs().max()))
 
 
+@pytest.mark.parametrize("most", [1000, 10])
+def test_a_parameter_without_an_error_leaves_those_of_others(most, monkeypatch):
+    """Cox's regression has no intercept: its NaN spread to all coefficients of the default."""
+    monkeypatch.setattr(pullback, "MOST_COVARIANCES", most)
+    affine, n = wide_affine(), 3 + 1 + 2
+    root = torch.randn(n, n, generator=torch.Generator().manual_seed(1)).double()
+    covariance = root @ root.T
+    expected = pulled_back_covariance(covariance, affine, 1)
+    covariance[3] = covariance[:, 3] = torch.nan
+    found = pulled_back_covariance(covariance, affine, 1)
+    of_intercept = np.arange(12 + 1 + 2) == 12
+    missing = of_intercept if found.ndim == 1 else of_intercept | of_intercept[:, None]
+    np.testing.assert_array_equal(np.isnan(found), missing)
+    np.testing.assert_allclose(found[~missing], expected[~missing], rtol=1e-12)
+
+
 def wide_affine(d=12, mapped=3):
     """A map from rows of d features to a subspace."""
     generator = torch.Generator().manual_seed(8)

@@ -31,6 +31,15 @@ def test_the_frame_has_the_columns_and_names_of_a_paper(model):
     np.testing.assert_allclose(frame["high"] - frame["low"], 2 * 1.6448536 * frame["se"], rtol=1e-6)
 
 
+@pytest.mark.parametrize("size", [1e-9, 1e-6, 1e-4, 1.0, 1e5, 1e9])
+def test_numbers_of_a_line_do_not_run_into_each_other(size):
+    lines = [coefficient("head 0", "x0", -0.37162 * size, 0.11441 * size)]
+    printed = str(Summary("Model", {"samples": 9}, lines, []))
+    line = next(line for line in printed.splitlines() if line.startswith("head 0"))
+    assert len(line.split()) == 8  # head, 0, x0, four numbers and p
+    assert len(line) <= 79
+
+
 def test_text_html_and_latex_say_the_same(model):
     summary = model.summary()
     assert summary.facts["samples"] == 150

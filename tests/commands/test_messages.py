@@ -6,6 +6,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from diagatt import DiagAttRegressor, simulate
+from diagatt.commands import cli
 from diagatt.commands.cli import app
 from diagatt.commands.messages import said
 from diagatt.kinds.text.words import english_share
@@ -40,11 +41,21 @@ def test_messages_of_the_library_are_still_those_that_are_translated(tmp_path):
     low = raised(lambda: DiagAttRegressor(family="poisson").fit(data.X, -abs(data.y)))
     assert "of sample p0 is outside the range" in said(low, ids)
     assert "--family" in said(low, ids)
+    with pytest.warns(UserWarning, match="features of X are so large") as warned:
+        DiagAttRegressor(solver="uniform").fit(data.X.with_values(1e4 * data.X.values), data.y)
+    assert "or leave --solver out" in said(str(warned[0].message))
     Z = np.ones((12, 1))
     model = DiagAttRegressor(solver="likelihood").fit(data.X, data.y, covariates=Z)
     bare = raised(lambda: model.predict(data.X))
     assert "scikit-learn" in bare
     assert said(bare).endswith("to fit and to predict.")
+
+
+def test_a_warning_is_shown_once(capsys, monkeypatch):
+    monkeypatch.setattr(cli, "_warned", set())
+    for sentence in ("the rows are odd", "the rows are odd", "and few"):
+        cli._show_warning(UserWarning(sentence))
+    assert capsys.readouterr().err == "warning: the rows are odd\nwarning: and few\n"
 
 
 def test_positions_beyond_the_ids_stay_as_they_are():
@@ -127,9 +138,9 @@ def test_texts_that_are_not_english_are_noticed(tmp_path, language):
 
     texts = [TEXTS[language]] * 20
     inputs = Inputs(KINDS["text"], texts, None, None, range(20))
-    hint = KINDS["text"].hint(inputs, language_model="minilm")
-    assert (hint is None) == (language == "en")
-    assert KINDS["text"].hint(inputs, language_model="other") is None
-    if hint:
-        assert "--language-model" in hint
+    hints = KINDS["text"].hints(inputs, language_model="minilm")
+    assert (not hints) == (language == "en")
+    assert not KINDS["text"].hints(inputs, language_model="other")
+    if hints:
+        assert "--language-model" in hints[0]
         assert english_share(texts) < 0.04

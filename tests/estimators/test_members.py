@@ -101,6 +101,17 @@ def test_a_round_trip_changes_no_bit(tmp_path):
     assert [m.to_document() for m in loaded.members_] == [m.to_document() for m in MODEL.members_]
 
 
+def test_coefficients_of_a_fit_that_does_not_predict_are_called_so():
+    """Squares of features may predict best, and their coefficients are not those of features."""
+    model = DiagAttRegressor()
+    model.members_, model.solver_, model.described_ = [None, None], "gradient", "unit rows"
+    line = {"solver": "gradient", "what": "unit rows", "weight": 0.4}
+    model.contest_ = [line, {**line, "what": "squares rows", "weight": 0.6}]
+    assert model._blend_facts()["its weight in the blend"] == "0.40 of 2 members"
+    model.contest_[0]["weight"] = 0.0
+    assert model._blend_facts()["its weight in the blend"].startswith("none; the 2 members")
+
+
 def test_a_stored_member_is_the_member():
     member = member_of("ranks", 0.5, 0.5, 2)
     how = {"score_form": "affine", "coupling": "distinct"}

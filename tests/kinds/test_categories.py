@@ -139,22 +139,6 @@ def test_all_columns_that_are_not_numbers_are_named_at_once(tmp_path):
         read_inputs(tmp_path / "visits.csv", Columns({"sample": "who"}, "y"))
 
 
-def test_features_that_describe_samples_are_named(tmp_path):
-    """Left among the features, an outcome of another column would predict this one."""
-    frame = pd.DataFrame({"who": list("aabb"), "pulse": [1.0, 2, 3, 4], "y": [0.5, 0.5, 1.5, 1.5]})
-    frame = frame.assign(age=[31, 31, 47, 47], always=7.0)
-    frame.to_csv(tmp_path / "visits.csv", index=False)
-    for columns, named in (
-        ({}, True),
-        ({"covariates": ("age",)}, False),
-        ({"drop": ("age",)}, False),
-    ):
-        inputs = read_inputs(tmp_path / "visits.csv", Columns({"sample": "who"}, "y", **columns))
-        hint = inputs.kind.hint(inputs)
-        assert (hint is not None) == named
-        assert not named or hint.startswith("'age' is the same in all rows of each sample")
-
-
 def test_files_keep_the_words_and_nonsense_in_them_is_refused(folder, tmp_path):
     path, _ = folder
     tensors, document = modelfile.read(path / "words")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -57,3 +59,14 @@ def test_bars_of_a_calibration_are_wilsons_intervals():
     for bar, count in zip(bars, (0, 4, 10), strict=True):
         known = proportion_confint(count, 10, method="wilson")
         np.testing.assert_allclose(bar[:, 1], known, atol=1e-15)  # the ends are at most 1
+
+
+@pytest.mark.parametrize("largest", [35_320.0, 0.1818, 1.0])
+def test_numbers_below_predictions_do_not_overlap(largest):
+    y = np.linspace(0, largest, 20)
+    ax = plots.observed_predicted(y, y)
+    ax.figure.canvas.draw()
+    shown = [label for label in ax.get_xticklabels() if label.get_text()]
+    boxes = sorted((label.get_window_extent() for label in shown), key=lambda box: box.x0)
+    gaps = [right.x0 - left.x1 for left, right in pairwise(boxes)]
+    assert min(gaps) > 3

@@ -163,6 +163,8 @@ def test_where_all_rank_perfectly_the_log_score_decides():
 def test_intervals_are_written_within_the_range_of_a_score():
     assert shown_interval("r2", -0.5, -1.2, 1.4) == "-0.50 [-1.20, 1.00]"
     assert shown_interval("rmse", 12345.6, -3, 20000.0) == "12346 [0, 20000]"
+    assert shown_interval("rmse", 0.12, 0.1, 0.2) == "0.120 [0.100, 0.200]"
+    assert shown_interval("log_score", -103.4, -110.2, -99.96) == "-103 [-110, -100.0]"
     assert shown_interval("log_score", -0.5, -0.6, -0.4) == "-0.50 [-0.60, -0.40]"
 
 

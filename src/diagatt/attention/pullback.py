@@ -86,8 +86,12 @@ def pulled_back_covariance(
 ) -> Tensor:
     """Return the covariance of (V, b, γ), output by output, in original features.
 
-    Of wide rows only the variances are returned, (P,): their covariances fill no memory.
+    Of wide rows only the variances are returned, (P,): their covariances fill no memory. What is
+    NaN, such as the covariances of the intercept of Cox's regression, stays NaN and does not spread
+    to parameters that do not depend on it.
     """
+    unknown = covariance.diagonal().isnan()
+    covariance = covariance.masked_fill(unknown | unknown[:, None], 0)
     shift, A = affine
     d, mapped = A.shape
     per_output = len(covariance) // n_outputs
@@ -100,9 +104,17 @@ def pulled_back_covariance(
     if len(T) > MOST_COVARIANCES:
         places = torch.arange(len(covariance), device=T.device).split(per_output)
         own = [covariance[place[:, None], place] for place in places]
-        return torch.cat([((T @ part) * T).sum(dim=1) for part in own])
+        variances = torch.cat([((T @ part) * T).sum(dim=1) for part in own])
+        lost = torch.cat([_depends(T, part) for part in unknown.split(per_output)])
+        return variances.masked_fill(lost, torch.nan)
     T = torch.block_diag(*[T] * n_outputs)
-    return T @ covariance @ T.T
+    lost = _depends(T, unknown)
+    return (T @ covariance @ T.T).masked_fill(lost | lost[:, None], torch.nan)
+
+
+def _depends(T: Tensor, on: Tensor) -> Tensor:
+    """Return which rows of a linear map depend on any of these columns."""
+    return (T[:, on] != 0).any(dim=1)
 
 
 def _lengthened(A: Tensor, constant: Tensor, form: ScoreForm) -> Tensor:

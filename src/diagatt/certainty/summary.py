@@ -15,6 +15,7 @@ from diagatt.tables import html_table, latex_table
 SHOWN_LINES = 40  # of a table in a notebook
 COLUMNS = ("head", "feature", "estimate", "se", "low", "high", "p_value")
 LABELS = 30  # columns for head and feature, of 79
+COLUMN = 10  # those of a number
 CRITERIA = ("heads", "log-likelihood", "parameters", "AIC", "BIC")
 _SCORES = {"auc": "AUC", "accuracy": "accuracy", "r2": "R²", "concordance": "concordance"}
 # How many contestants are printed; those with weight are always among them.
@@ -65,7 +66,7 @@ class Summary:
             if len(label) >= LABELS:
                 found.append(label)
                 label = ""
-            found.append(f"{label:<{LABELS}}{_line(numbers, (10, 10, 10, 10, 9))}")
+            found.append(f"{label:<{LABELS}}{_line(numbers, (*[COLUMN] * 4, 9))}")
         return found
 
     def to_frame(self) -> Any:
@@ -143,8 +144,17 @@ class Summary:
 
 
 def cell(x: Any) -> str:
-    """Return a number with four digits, or a dash for NaN."""
-    return "–" if np.isnan(x) else format(x, ".4g")
+    """Return a number with four digits, or with three if it would fill a column; NaN is a dash.
+
+    Examples
+    --------
+    >>> cell(0.14), cell(1234.56), cell(-0.00012094)
+    ('0.1400', '1235', '-1.21e-04')
+    """
+    if np.isnan(x):
+        return "–"
+    number = format(x, "#.4g").rstrip(".")
+    return number if len(number) < COLUMN else format(x, ".2e")
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import column_or_1d
 
 from diagatt.arrays import (
+    CODED,
     InputError,
     Place,
     float_array,
@@ -39,7 +40,8 @@ def response(y: Any, n_samples: int) -> np.ndarray:
     Traceback (most recent call last):
     diagatt.arrays.InputError: y[1] is NaN: drop the sample or impute the entry.
     """
-    found = float_array(column(y, n_samples), "y", entry("y"))
+    classes = "if these are classes, use a classifier, such as DiagAttClassifier"
+    found = float_array(column(y, n_samples), "y", entry("y"), classes)
     return finite(found.astype(np.float64, copy=False), "y")
 
 
@@ -176,7 +178,7 @@ def covariates(
     if given is None:
         Z, found = np.empty((n_samples, 0)), None
     else:
-        Z = float_array(given, "covariates", entry("covariates"))
+        Z = float_array(given, "covariates", entry("covariates"), CODED)
         found = names_of(given, "covariates")
     if Z.ndim != 2:
         raise InputError(

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from diagatt.arrays import (
+    CODED,
     InputError,
     Place,
     as_frame,
@@ -208,7 +209,7 @@ def pack_frame(
         if name in chosen:
             what = "holds weights of rows" if name == row_weight else "names samples or rows"
             raise InputError(f"column {name!r} {what}: it cannot be a feature, too.")
-    values = np.column_stack([float_array(columns[c], *_column_of(c)) for c in chosen])
+    values = np.column_stack([float_array(columns[c], *_column_of(c), CODED) for c in chosen])
     words, line = _column_of(sample)
     ids = np.asarray(plain_array(columns[sample], words, line, dates=True))
     if ids.shape != values.shape[:1]:

@@ -88,9 +88,15 @@ def _words(error: Exception) -> str:
     return str(error)
 
 
+_warned: set[str] = set()  # what has been shown: every fold of `cv` would repeat it
+
+
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    """Show a warning as a sentence, without the line of code that it comes from."""
-    typer.echo(fitted(f"warning: {said(str(message))}"), err=True)
+    """Show a warning once, as a sentence, without the line of code that it comes from."""
+    sentence = said(str(message))
+    if sentence not in _warned:
+        _warned.add(sentence)
+        typer.echo(fitted(f"warning: {sentence}"), err=True)
 
 
 def main() -> None:

@@ -92,7 +92,7 @@ def cv(
         if class_weight is not None and not classes:
             raise ValueError("--class-weight is for classes, and the responses are numbers.")
         input_facts.show(console, f"{data}:", input_facts.facts(inputs, classes, family))
-        if hint := inputs.kind.hint(inputs, **options.settings(asked, inputs.kind)):
+        for hint in inputs.kind.hints(inputs, **options.settings(asked, inputs.kind)):
             console.print(f"hint: {hint}", markup=False)
         fold = _folds(inputs, classes, folds, seed)
         with tempfile.TemporaryDirectory() as folder:
@@ -181,7 +181,8 @@ def _validate(
     family = changed.get("family", "gaussian")
     fields = np.asarray(inputs.y).dtype.names or ()
     labels = np.unique(np.asarray(inputs.y)) if classes else None
-    several = inputs.columns.targets if np.asarray(inputs.y).ndim == 2 else ()
+    has_outcomes = np.asarray(inputs.y).ndim == 2 and family != "binomial"
+    several = inputs.columns.targets if has_outcomes else ()
     task = Task(labels, family, bool(fields), "start" in fields, tuple(several))
 
     def make(n_samples: int) -> Any:
@@ -267,6 +268,9 @@ def _predictions(found: Validation, inputs: Inputs) -> tuple[list[str], Any]:
             *(line for p in found.predictions.values() for line in p.T.tolist()),
         ]
         return head, zip(*columns, strict=True)
+    elif found.task.family == "binomial":
+        head[2:] = inputs.columns.targets
+        columns += y.T.tolist()
     else:
         columns.append(y.tolist())
     for method, prediction in found.predictions.items():

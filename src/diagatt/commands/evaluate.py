@@ -73,9 +73,10 @@ def scored(model: Any, inputs: Inputs, source: str) -> list[Score]:
     y = np.asarray(inputs.y)
     given = {} if inputs.covariates is None else {"covariates": inputs.named_covariates}
     given |= inputs.known
+    family = getattr(getattr(model, "estimator_", model), "family", "auto")
     if y.dtype.names is not None:  # times to an event
         scores = _of_times(model, inputs.X, y, given)
-    elif y.ndim == 2:
+    elif y.ndim == 2 and family != "binomial":
         return _of_outcomes(model, inputs, given)
     elif hasattr(model, "predict_proba"):
         y = _codes(y, model.classes_, inputs, source)
@@ -90,7 +91,6 @@ def scored(model: Any, inputs: Inputs, source: str) -> list[Score]:
                 f"{source}: the response of sample {inputs.ids[0]} is {str(y[0])!r}, and the model "
                 "predicts numbers."
             )
-        family = getattr(getattr(model, "estimator_", model), "family", "auto")
         prediction = model.predict(inputs.X, **given)
 
         def scores(chosen: Any) -> dict[str, float]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from diagatt.commands import options, outputs
+from diagatt.commands import input_facts, options, outputs
 from diagatt.kinds import KINDS
 
 
@@ -94,7 +94,7 @@ def _of_outcome(estimator: Any, inputs: Any, outcome: str | None) -> tuple[Any, 
     if getattr(estimator, "n_outputs_", 1) == 1:
         if outcome is not None:
             raise ValueError("--outcome is for models of several outcomes, and this one has one.")
-        return estimator, inputs.y
+        return estimator, input_facts.one_number(inputs.y, estimator)
     names = [str(name) for name in estimator.outcomes_]
     if outcome is None:
         raise ValueError(

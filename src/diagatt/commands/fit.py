@@ -165,7 +165,7 @@ class _Fit:
         title = f"{type(model).__name__}: {part} samples from {self.data}{processes}"
         said = input_facts.facts(self.inputs, classes, family)
         input_facts.show(console, title, {k: v for k, v in said.items() if k != "samples"})
-        if hint := kind.hint(self.inputs, **options.settings(self.asked, kind)):
+        for hint in kind.hints(self.inputs, **options.settings(self.asked, kind)):
             console.print(f"hint: {hint}", markup=False)
         self._fit(model, train, group)
         if group.rank > 0 and not refit:

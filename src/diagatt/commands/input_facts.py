@@ -114,6 +114,13 @@ def in_words(inputs: Inputs) -> str:
     return f"{said} with {_range(lengths)} rows of {inputs.X.n_features} features"
 
 
+def one_number(y: Any, estimator: Any) -> Any:
+    """Return what a sample's response is in a figure: of trials, the share of successes."""
+    from diagatt.metrics.numbers import shares
+
+    return shares(y) if y is not None and getattr(estimator, "family", "") == "binomial" else y
+
+
 def _source(inputs: Inputs) -> str:
     own = {option.name for kind in KINDS.values() for option in kind.columns}
     said = [f"by {o} column {c}" for o, c in inputs.columns.asked.items() if o in own]

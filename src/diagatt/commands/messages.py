@@ -42,6 +42,10 @@ OPTIONS = (
         r"; solver='gradient' has them, and a weibull fit",
         "; --solver gradient or --family weibull has them",
     ),
+    (
+        r"or choose solver='auto' of DiagAttRegressor and DiagAttClassifier, which does not",
+        "or leave --solver out: the default does not",
+    ),
     (r" Select the others: \S+\.$", ""),
 )
 

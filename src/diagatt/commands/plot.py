@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diagatt.commands import options, outputs
+from diagatt.commands import input_facts, options, outputs
 from diagatt.commands.messages import caution
 
 if TYPE_CHECKING:
@@ -300,6 +300,7 @@ def _observed_predicted(subject: _Subject) -> Any:
     y = subject.inputs.y
     if y is not None and y.dtype.names:
         raise ValueError("the model predicts risks of an event: draw survival.")
+    y = input_facts.one_number(y, subject.answers.estimator)
     if y is not None and y.ndim == 2:
         raise ValueError("the model has several outcomes: `diagatt cv` draws each of them.")
     return plots.observed_predicted(y, subject.answers.prediction)

@@ -2,8 +2,8 @@
 
 Data frames of R's packages lie in lazy-load databases, ``Rdata.rdb`` with its index ``Rdata.rdx``.
 The index gives the offset and length of every object's record. A record is four bytes with the
-length of its content, then the content compressed by zlib, or a letter ("2" or "Z") and the content
-compressed by bz2 or lzma.
+length of its content, then the content compressed by zlib, or a letter and the content: "2" for
+bz2, "Z" for LZMA2 without a container.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _content(record: bytes) -> bytes:
     if body[:1] == b"2":
         return bz2.decompress(body[1:])
     if body[:1] == b"Z":
-        return lzma.decompress(body[1:])
+        return lzma.decompress(body[1:], lzma.FORMAT_RAW, filters=[{"id": lzma.FILTER_LZMA2}])
     return zlib.decompress(body)
 
 

@@ -283,7 +283,9 @@ class DiagonalReading(TransformerMixin, FittedDiagonal):
         if len(self.members_) > 1:
             own = (self.solver_, self.described_)  # several solvers may share a label
             weight = sum(e["weight"] for e in self.contest_ if (e["solver"], e["what"]) == own)
-            facts["its weight in the blend"] = f"{weight:.2f} of {len(self.members_)} members"
+            count = f"{len(self.members_)} members"
+            without = f"none; the {count} that predict have no coefficients of single features"
+            facts["its weight in the blend"] = f"{weight:.2f} of {count}" if weight else without
         return facts
 
     @property

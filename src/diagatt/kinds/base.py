@@ -161,9 +161,9 @@ class Kind:
             order, count = _by_group(inputs.groups, order, count)
         return inputs.take(np.sort(order[count:])), inputs.take(np.sort(order[:count]))
 
-    def hint(self, inputs: Inputs, **settings: Any) -> str | None:
-        """Return a sentence about inputs that do not suit the settings; None if all do."""
-        return None
+    def hints(self, inputs: Inputs, **settings: Any) -> list[str]:
+        """Return sentences about inputs that do not suit the settings or the method."""
+        return []
 
     def in_memory(self, inputs: Inputs) -> Inputs:
         """Return the same samples in memory."""

@@ -95,7 +95,9 @@ class Rows(Kind):
                 here, before = ("empty" if v != v else v for v in (values[i], expected[i]))
                 raise ValueError(
                     f"{table.name}, line {i + 2}: {name} is {here}, but sample {own[i]} has "
-                    f"{before} before: it must be the same in all its lines."
+                    f"{before} before: it must be the same in all its lines, because it belongs "
+                    "to the whole sample. What differs from line to line can be a feature, or be "
+                    "summed up first, such as by its mean or its last value."
                 )
             return values[np.sort(first)]  # in order of first appearance, as X
 
@@ -108,31 +110,30 @@ class Rows(Kind):
         more = (groups, names, offsets(table, columns, per_sample))
         return Inputs(self, X, y, Z, [str(i) for i in ids], columns, *more)
 
-    def hint(self, inputs: Inputs, **settings: Any) -> str | None:
-        """Name features of a long table that describe samples, and not rows."""
+    def hints(self, inputs: Inputs, **settings: Any) -> list[str]:
+        """Name features of a long table that describe samples, and rows that were added later."""
         if inputs.columns.asked.get("sample") is None:
-            return None
-        same = _same_within_samples(inputs.X)
-        if not same:
-            return None
+            return []
+        from diagatt.kinds.hints import rows_of_follow_up, same_within_samples
         from diagatt.names import listed
 
-        one = len(same) == 1
-        return (
-            f"{listed(same)} {'is' if one else 'are'} the same in all rows of each sample and "
-            f"{'describes' if one else 'describe'} no single row: name what is known of new "
-            "samples as --covariates, and leave outcomes out with --drop."
-        )
-
-
-def _same_within_samples(X: Any) -> list[str]:
-    """Return the features that differ between samples, and never between rows of one."""
-    if X.is_sparse or X.n_rows == len(X):
-        return []
-    values, first = X.values, X.values[np.repeat(X.offsets[:-1], X.lengths)]
-    same = ((values == first) | (np.isnan(values) & np.isnan(first))).all(axis=0)
-    varies = np.nanmin(values, axis=0, initial=np.inf) < np.nanmax(values, axis=0, initial=-np.inf)
-    return [name for name, is_same in zip(X.feature_names, same & varies, strict=True) if is_same]
+        hints = []
+        if same := same_within_samples(inputs.X):
+            one = len(same) == 1
+            hints.append(
+                f"{listed(same)} {'is' if one else 'are'} the same in all rows of each sample and "
+                f"{'describes' if one else 'describe'} no single row: name what is known of new "
+                "samples as --covariates, and leave outcomes out with --drop."
+            )
+        correlation = None if inputs.y is None else rows_of_follow_up(inputs.X.lengths, inputs.y)
+        if correlation is not None:
+            hints.append(
+                "samples that were observed for longer have more rows (rank correlation "
+                f"{correlation:.2f}). Rows from after time 0 tell how long a sample survived, and "
+                "scores come out too high: keep the rows up to a fixed day and the samples "
+                "observed beyond it, and count times from that day."
+            )
+        return hints
 
 
 def _arrays(path: Path) -> dict[str, Any]:

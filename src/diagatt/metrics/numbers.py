@@ -15,6 +15,7 @@ from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_err
 
 from diagatt.arguments import Numbers
 from diagatt.families import get_family
+from diagatt.metrics.classes import FLOOR
 
 
 def number_scores(y: Numbers, mean: Numbers, family: str = "gaussian") -> dict[str, float]:
@@ -23,7 +24,8 @@ def number_scores(y: Numbers, mean: Numbers, family: str = "gaussian") -> dict[s
     Parameters
     ----------
     y, mean : array of shape (n,)
-        Responses and predicted means.
+        Responses and predicted means; of a binomial response, successes and failures (n, 2) and
+        predicted shares of successes, which count in proportion to their trials.
     family : str
         Distribution of the log score; "auto" is gaussian.
 
@@ -33,6 +35,8 @@ def number_scores(y: Numbers, mean: Numbers, family: str = "gaussian") -> dict[s
     >>> round(found["r2"], 3), round(found["rmse"], 3), round(found["mae"], 3)
     (0.786, 0.577, 0.333)
     """
+    if family == "binomial":
+        return _share_scores(y, mean)
     y, mean = _pair(y, mean, "mean")
     found = {} if len(y) < 2 else {"r2": float(r2_score(y, mean))}
     found |= {"rmse": rmse(y, mean), "mae": float(mean_absolute_error(y, mean))}
@@ -40,6 +44,32 @@ def number_scores(y: Numbers, mean: Numbers, family: str = "gaussian") -> dict[s
     return (
         found if len(y) < 2 else found | {"log_score": float(log_density(y, mean, family).mean())}
     )
+
+
+def shares(y: Numbers) -> np.ndarray:
+    """Return the share of successes, (n,), of successes and failures, (n, 2).
+
+    Examples
+    --------
+    >>> shares([[1, 3], [2, 0]])
+    array([0.25, 1.  ])
+    """
+    y = np.asarray(y, dtype=np.float64)
+    return y[:, 0] / y.sum(axis=1)
+
+
+def _share_scores(y: Numbers, mean: Numbers) -> dict[str, float]:
+    """Return scores of shares weighted by trials, and the mean log-likelihood of samples."""
+    observed, mean = _pair(shares(y), mean, "mean")
+    trials = np.asarray(y, dtype=np.float64).sum(axis=1)
+    how = {"sample_weight": trials}
+    found = {} if len(mean) < 2 else {"r2": float(r2_score(observed, mean, **how))}
+    found["rmse"] = float(root_mean_squared_error(observed, mean, **how))
+    found["mae"] = float(mean_absolute_error(observed, mean, **how))
+    family = get_family("binomial")
+    z = family.link(torch.from_numpy(np.clip(mean, FLOOR, 1 - FLOOR))[:, None])
+    response = torch.as_tensor(np.asarray(y, dtype=np.float64))
+    return found | {"log_score": float(family.log_density(response, z, 1.0).mean())}
 
 
 def rmse(y: Numbers, prediction: Numbers) -> float:

@@ -165,6 +165,8 @@ def observed_predicted(
     >>> ax.get_title()
     'RMSE 1.414'
     """
+    from matplotlib.ticker import MaxNLocator
+
     y, prediction = np.asarray(y, dtype=float), np.asarray(prediction, dtype=float)
     error = rmse(y, prediction)
     ax = axes_or_new(ax, (4.4, 4.2))
@@ -175,6 +177,8 @@ def observed_predicted(
     ax.plot(y[hit], prediction[hit], ".", color=COLOURS[0], ms=4, alpha=0.7, label=label)
     if found is not None:
         ax.plot(y[~hit], prediction[~hit], ".", color=COLOURS[1], ms=5, label="missed")
+    for axis in (ax.xaxis, ax.yaxis):  # long numbers would run into each other
+        axis.set_major_locator(MaxNLocator(5))
     ax.set_title(f"RMSE {error:.4g}", fontsize=10)
     return tidy(ax, legend=found is not None, xlabel="observed", ylabel="predicted")
 

@@ -213,7 +213,8 @@ def _number_metrics(model: Any, samples: Samples) -> list[tuple[str, str, str]]:
     assert samples.y is not None
     assert samples.right is not None
     family = getattr(model, "family", "auto")
-    family = family if family in FAMILIES else "gaussian"
+    # The page has shares of successes, without the trials of a binomial likelihood.
+    family = family if family in FAMILIES and family != "binomial" else "gaussian"
     scores = number_scores(samples.y, samples.prediction, family)
     found = [("RMSE", f"{scores['rmse']:.4g}", "root mean squared error")]
     if np.var(samples.y) > 0:

@@ -12,6 +12,7 @@ import numpy as np
 
 from diagatt.estimators import PooledClassifier, PooledRegressor, PooledSurvival
 from diagatt.families import FAMILIES
+from diagatt.metrics.numbers import shares
 from diagatt.ragged import RaggedRows
 
 N_TREES = 300
@@ -156,10 +157,19 @@ def one_by_one(method: Baseline, train: Part, test: Part, task: Task, seed: int)
     return np.column_stack(found)
 
 
+def of_trials(method: Baseline, train: Part, test: Part, task: Task, seed: int) -> np.ndarray:
+    """Predict shares of successes by a method for numbers, which is weighted by trials."""
+    assert train.y is not None
+    trials = train.y.sum(axis=1)
+    weights = trials / trials.mean()
+    return method(replace(train, y=shares(train.y), weights=weights), test, task, seed)
+
+
 def per_unit(method: Baseline, train: Part, test: Part, task: Task, seed: int) -> np.ndarray:
     r"""Predict counts by a method for rates, if samples have an exposure e; else as it does.
 
     A count of mean :math:`e μ` has the Poisson loss of the rate :math:`y/e` with the weight e.
+    Rates of overdispersed counts are fitted by the same loss: they are no whole numbers.
     """
     if train.exposure is None or test.exposure is None:
         return method(train, test, task, seed)
@@ -168,6 +178,7 @@ def per_unit(method: Baseline, train: Part, test: Part, task: Task, seed: int) -
     if train.weights is not None:
         weights = weights * train.weights
     rates = replace(train, y=train.y / train.exposure, weights=weights)
+    task = replace(task, family="poisson") if task.family == "negative_binomial" else task
     return method(rates, test, task, seed) * test.exposure
 
 
@@ -195,6 +206,8 @@ def baselines_of(task: Task) -> dict[str, Baseline]:
     """
     if task.outcomes:
         return {name: partial(one_by_one, method) for name, method in BASELINES.items()}
+    if task.family == "binomial":
+        return {"mean pooling": mean_pooling, "trees": partial(of_trials, trees)}
     if task.has_times and (task.enter_late or find_spec("sksurv") is None):
         return {name: method for name, method in BASELINES.items() if name != "trees"}
     return dict(BASELINES)

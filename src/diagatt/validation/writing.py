@@ -9,6 +9,7 @@ import numpy as np
 
 from diagatt import plots
 from diagatt.metrics import COSTS, NAMES
+from diagatt.metrics.numbers import shares
 from diagatt.validation.baselines import Task
 from diagatt.validation.cross import OURS, SHARES, Validation
 
@@ -43,14 +44,17 @@ def shown_interval(score: str, mean: float, low: float, high: float, classes: bo
     >>> shown_interval("auc", 0.9312, 0.841, 1.02)
     '0.931 [0.84, 1.00]'
     >>> shown_interval("rmse", 123.456, 99.0, 150.0)
-    '123 [99, 150]'
+    '123 [99.0, 150]'
+    >>> shown_interval("log_score", -9.39, -10.16, -8.62)
+    '-9.39 [-10.2, -8.62]'
     """
     score = score.partition(": ")[0]  # that of one of several outcomes has its bounds
     low, high = _within_bounds(score, low, high, classes)
     if score in COSTS:
         return f"{_short(mean)} [{_short(low)}, {_short(high)}]"
-    digits = 2 if score in ("log_score", "r2") else 3
-    return f"{mean:.{digits}f} [{low:.2f}, {high:.2f}]"
+    if score in ("log_score", "r2"):  # three methods fit into a line of 80 characters
+        return f"{_hundredths(mean)} [{_hundredths(low)}, {_hundredths(high)}]"
+    return f"{mean:.3f} [{low:.2f}, {high:.2f}]"
 
 
 def _within_bounds(score: str, low: float, high: float, classes: bool) -> tuple[float, float]:
@@ -62,7 +66,14 @@ def _within_bounds(score: str, low: float, high: float, classes: bool) -> tuple[
 
 
 def _short(number: float) -> str:
-    return f"{number:.0f}" if 1000 <= number < 1e6 else f"{number:.3g}"
+    is_whole = number == 0 or 1000 <= number < 1e6
+    return f"{number:.0f}" if is_whole else f"{number:#.3g}".rstrip(".")
+
+
+def _hundredths(number: float) -> str:
+    """Write a number with two decimals, or fewer if it is large."""
+    decimals = 2 if abs(number) < 10 else 1 if abs(number) < 100 else 0
+    return f"{number:.{decimals}f}"
 
 
 def figures(validation: Validation) -> dict[str, Figure]:
@@ -93,7 +104,8 @@ def figures(validation: Validation) -> dict[str, Figure]:
         add("roc", _roc(validation))
         return drawn
     if classes is None:
-        add("observed-predicted", plots.observed_predicted(y, ours))
+        observed = shares(y) if validation.task.family == "binomial" else y
+        add("observed-predicted", plots.observed_predicted(observed, ours))
         return drawn
     add("roc", _roc(validation))
     if len(classes) == 2:

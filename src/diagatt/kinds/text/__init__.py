@@ -81,18 +81,18 @@ class Text(Kind):
             random_state=seed,
         )
 
-    def hint(self, inputs: Inputs, **settings: Any) -> str | None:
+    def hints(self, inputs: Inputs, **settings: Any) -> list[str]:
         """Say if texts do not look like what the language model has read."""
         from diagatt.kinds.text.words import ENGLISH_MODELS, LEAST_SHARE, english_share
 
         name, share = settings.get("language_model", "minilm"), english_share(inputs.X)
         if name not in ENGLISH_MODELS or share is None or share >= LEAST_SHARE:
-            return None
-        return (
+            return []
+        return [
             f"these texts do not look English ({100 * share:.0f} % of their words are common "
             f"English ones), and the model {name} has read little else: name another with "
             "--language-model."
-        )
+        ]
 
     def places(self, answers: Answers, head: int) -> dict[str, Any]:
         """Return the word of interest, its characters and its weight."""
