@@ -108,7 +108,7 @@ def test_longer_test_sample_is_refused():
 
 
 def test_padding_reaches_the_longest_of_all_samples_while_tuning():
-    """The longest sample may be held out: candidates must still know its positions."""
+    """The longest sample may be held out: candidates must still have its positions."""
     rng = np.random.default_rng(0)
     samples = [rng.normal(size=(2, 3)) for _ in range(15)] + [rng.normal(size=(6, 3))]
     y = rng.normal(size=16)

@@ -226,7 +226,7 @@ HOSTILE = {
     "scale below 0": (array(0, "scale", lambda a: -a), "invalid columns"),
     "feature scale 0": (array(0, "feature_scale", lambda a: 0 * a), "invalid columns"),
     "one of another type": (array(0, "value", lambda a: a.astype("f4")), "type"),
-    "nobody has weight": (members(lambda m: [{**one, "weight": 0.0} for one in m]), "weights"),
+    "no member has weight": (members(lambda m: [{**one, "weight": 0.0} for one in m]), "weights"),
     "too much weight": (members(lambda m: [{**one, "weight": 1.0} for one in m]), "weights"),
 }  # fmt: skip
 

@@ -1,8 +1,8 @@
 r"""Samples without a row of interest: a further, virtual row that stands for "none".
 
-Where a sample need not have an active row, the none-row competes with its p rows. It has a feature
-of its own, which is 1 there and 0 in all other rows, and no other features; so it has a score ν of
-its own and a value a:
+Where a sample need not have an active row, the none-row takes part in the softmax beside its p
+rows. It has a further feature, which is 1 there and 0 in all other rows, and no other features; so
+it has a score ν of its own and a value a:
 
 .. math:: κ_\text{none} = \frac{p e^{ν/τ}}{p e^{ν/τ} + \sum_j e^{ψ_j/τ}}, \qquad
           z_\text{none} = a + b .

@@ -24,9 +24,9 @@ MAIN = {"binary": "auc", "multiclass": "accuracy", "regression": "r2"}
 #: Scores that are better if they are smaller.
 COSTS = ("ece", "rmse", "mae", "fit_seconds", "predict_seconds", "peak_mb")
 LEAK = 0.05
-LEAST_FOR_LEAKS = 200  # samples; smaller sets say too little
+LEAST_FOR_LEAKS = 200  # samples; smaller sets leave too much to chance
 PERMUTATIONS = 60  # at most, per set
-FOLLOWS = 0.9  # AUC from which a method is said to follow the assumption
+FOLLOWS = 0.9  # AUC from which on a method follows the assumption
 
 
 @dataclass
@@ -254,7 +254,7 @@ def leaks(plan: Plan, store: ResultStore) -> str:
             "## Leak test: AUC after training on permuted labels",
             "",
             "Labels are permuted within training parts and within test parts, anew for each fit; "
-            "in brackets how many fits. Whoever has seen no test label is at 0.5, up to the "
+            "in brackets the count of fits. A method that uses no test label has 0.5, up to the "
             "standard error. "
             f"{n - len(far)} of {n} cells are within {LEAK}{'; not: ' if far else ''}"
             f"{', '.join(far)}. {clear} are above it by more than two standard errors.",

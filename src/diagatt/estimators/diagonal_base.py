@@ -45,7 +45,7 @@ from diagatt.solvers.heads import fit_heads, heads_to_try
 from diagatt.solvers.problem import Problem
 from diagatt.solvers.shape import fit_with_shape, fits_once, with_started_family
 
-# What a contestant's label says of a feature.
+# How the label of a contestant names the feature whose extreme it uses.
 _EXTREME = re.compile(r"(largest|smallest) x(\d+)")
 
 

@@ -32,7 +32,7 @@ ENCODED_SAMPLES = 2000
 
 
 class DiagonalProblem(CertainRows):
-    """Makes the problem of a fit: reads and checks samples, encodes rows, and finds a start."""
+    """What a fit needs before its solver: checked samples, encoded rows, and a start."""
 
     def _check_rows(self, rows: RaggedRows | RowStore) -> None:
         """Refuse samples with fewer rows than heads that need distinct rows."""
@@ -124,7 +124,7 @@ class DiagonalProblem(CertainRows):
         return encode_problem(problem, self.encoder_), begun
 
     def _warm_start(self, problem: Problem) -> Fitted | None:
-        """Return the earlier fit from which this one starts, if `warm_start` asks for that."""
+        """Return the earlier fit from which this one starts, if `warm_start` is set."""
         if not self.warm_start or not hasattr(self, "query_"):
             return None
         shape = (self.n_heads_ * self.n_restarts_, problem.n_outputs, problem.n_features)

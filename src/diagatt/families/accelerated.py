@@ -112,8 +112,8 @@ class Accelerated(Times):
 def _power_of_e(u: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return eᵘ and its first two derivatives; its parabola at `LARGEST` beyond that.
 
-    The loss stays convex and has the derivatives it claims, so that fits to times in seconds, which
-    begin far from them, find their way.
+    The loss stays convex and its derivatives exact, so that fits to times in seconds, which begin
+    far from the optimum, converge.
     """
     low = torch.exp(u.clamp(max=LARGEST))
     beyond = (u - LARGEST).clamp(min=0)

@@ -47,5 +47,5 @@ class Multinomial(Family):
 
     def n_outputs(self, n_classes=None):  # noqa: D102
         if n_classes is None:
-            raise ValueError("the multinomial family needs to know how many classes there are.")
+            raise ValueError("the multinomial family needs the count of classes.")
         return n_classes

@@ -1,4 +1,4 @@
-"""Spectral overlap: how much other signal classes disturb a head (prop2 and supplement S4).
+"""Spectral overlap: interference of other signal classes with a head (prop2 and supplement S4).
 
 Two families of excess covariances have an overlap that is known in closed form (S4.1 to S4.5).
 """
@@ -28,7 +28,7 @@ class HeadOverlap:
     upper: float  #: Interlacing bound γ̄_k* ≤ ``upper``.
     eigenvalues: np.ndarray  #: (d_k,), the projected spectrum, ascending.
     d_star: int
-    mean_rank: Size
+    mean_rank: int
 
 
 @dataclass(frozen=True)
