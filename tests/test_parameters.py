@@ -29,6 +29,7 @@ from diagatt.parameters import (
     several,
     share,
     values_to_try,
+    whole,
 )
 
 quick = settings(max_examples=100)
@@ -40,6 +41,7 @@ RULES = {
     "dropout": share(),
     "shrinkage": share(whole=True),
     "heads": count(1),
+    "steps": whole(1),
     "folds": count(2, most=10),
     "verbose": boolean(),
     "file": path(),
@@ -142,6 +144,7 @@ def test_counts_are_whole_and_bounded(value):
     assert is_refused("random_state", value) is not (0 <= value <= LARGEST_SEED)
     assert is_refused("heads", float(np.clip(value, -1e9, 1e9)))
     assert not is_refused("heads", np.int64(np.clip(value, 1, 9)))
+    assert is_refused("steps", value) is not (value >= 1 and math.isfinite(value))
 
 
 @given(values=st.lists(st.one_of(finite, not_finite), max_size=4))

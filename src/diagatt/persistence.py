@@ -155,6 +155,8 @@ def from_document(
         attributes.check_names(kind, fitted | dict(tensors))
         estimator = build(kind, document["parameters"])
         vars(estimator).update(fitted | dict(tensors))
+        if hasattr(estimator, "family"):
+            estimator._family_of_fit = estimator.family
         attributes.check_values(estimator)
     except attributes.NONSENSE as error:
         raise refusal(path, name, error) from error

@@ -223,7 +223,7 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
     def _validate_rows(self, X: Any, *, reset: bool) -> RaggedRows:
         """Pack and check the samples; `reset` in fit, comparison with the fit otherwise."""
         fit_to = self.__dict__.get("_family_of_fit", self.family)
-        if not reset and fit_to != self.family:  # a loaded model has the parameters of its fit
+        if not reset and fit_to != self.family:
             raise ValueError(
                 f"family is {self.family!r}, but the fit had {fit_to!r}: set it back, or fit again."
             )

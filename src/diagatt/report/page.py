@@ -23,8 +23,9 @@ from diagatt.kinds import KINDS
 from diagatt.kinds.estimator import KindEstimator
 from diagatt.metrics import class_scores, concordance, crlr, number_scores
 from diagatt.report.encoding import contents, safe_json
-from diagatt.report.samples import NEAR, Samples, collect, rows_of
+from diagatt.report.samples import NEAR, Samples, collect
 from diagatt.report.top import DRAWINGS, located_distances, standing_out
+from diagatt.stores.reading import opened
 from diagatt.tables import percent
 
 _SCRIPTS = ("data.js", "tooltip.js", "drawing.js", "sample.js", "list.js", "top.js", "page.js")
@@ -97,7 +98,7 @@ def render_page(
     drawing = DRAWINGS[samples.kind]
     distances, standout = None, None
     if drawing.names_features:
-        distances = located_distances(rows_of(X), samples.packed_located.ravel())
+        distances = located_distances(opened(X), samples.packed_located.ravel())
         standout = standing_out(distances, names)
     top = drawing.top(samples, distances, names)
     style = _asset("page.css")

@@ -12,8 +12,7 @@ from diagatt.coerce import offsets_from, row_name
 from diagatt.kinds.answers import Answers, answer
 from diagatt.lifetimes import read_times
 from diagatt.metrics import rmse
-from diagatt.ragged import RaggedRows
-from diagatt.stores import RowStore
+from diagatt.stores.reading import opened, row_ids, row_lengths
 
 # A predicted number is "near" its response within this many RMSE, else "far" from it.
 NEAR = 2.0
@@ -149,7 +148,7 @@ def collect(
     >>> samples.weights.shape, samples.kind
     ((1200, 1), 'rows')
     """
-    rows = rows_of(X)
+    rows = opened(X)
     known = {"exposure": exposure, "offset": offset}
     known = {name: given for name, given in known.items() if given is not None}
     answers = answer(model, rows, covariates, known)
@@ -178,7 +177,7 @@ def collect(
     elif response is not None:
         response = response.astype(np.float64)
     weights = np.concatenate(answers.weights)
-    lengths = rows.lengths() if isinstance(rows, RowStore) else rows.lengths
+    lengths = row_lengths(rows)
     offsets = offsets_from(lengths)
     ids = [f"sample {i}" for i in range(n)] if ids is None else _check_count(ids, n, "ids")
     return Samples(
@@ -196,23 +195,9 @@ def collect(
         images=_check_images(images, n),
         boxes=_check_boxes(images, boxes, lengths),
         true_rows=_check_true_rows(true_rows, lengths),
-        row_ids=_row_ids(rows),
+        row_ids=row_ids(rows),
         times=times,
     )
-
-
-def rows_of(X: Any) -> RaggedRows | RowStore:
-    """Return samples in memory as RaggedRows, and those on disk as they are."""
-    return X if isinstance(X, RowStore) else RaggedRows.coerce(X)
-
-
-def _row_ids(rows: RaggedRows | RowStore) -> np.ndarray | None:
-    """Return the ids of all rows, (N,), if rows have any."""
-    if not isinstance(rows, RowStore):
-        return rows.row_ids
-    if not rows.has_row_ids:
-        return None
-    return np.concatenate([part.X.row_ids for part in rows.parts()])
 
 
 def _scores(model: Any, answers: Answers) -> np.ndarray | None:

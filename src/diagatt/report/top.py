@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from diagatt.report.samples import Samples
-from diagatt.stores import RowStore
+from diagatt.stores.reading import row_parts
 
 MOST = 12  # entries per group
 MOST_GROUPS = 8
@@ -137,8 +137,7 @@ def located_distances(X: Any, located: np.ndarray) -> np.ndarray:
 
 def _row_blocks(X: Any) -> Iterator[np.ndarray]:
     """Yield all rows in order, as dense blocks."""
-    parts = (part.X for part in X.parts()) if isinstance(X, RowStore) else [X]
-    for part in parts:
+    for part in row_parts(X):
         size = max(1, BLOCK_NUMBERS // part.n_features)
         for start in range(0, part.n_rows, size):
             block = part.values[start : start + size]
