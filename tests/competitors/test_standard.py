@@ -7,18 +7,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from diagatt.attention.standard import StandardAttention, attention_bytes
 from diagatt.competitors.standard import StdAttClassifier, StdAttRegressor
-from tests.estimators.samples import ragged, responses
+from tests.estimators.samples import ragged, responses, with_random_parameters
 
 X = ragged(n=40, d=3, longest=5)
 
 
 def random_module(heads=2, outputs=1):
-    module = StandardAttention(3, 5, heads, outputs).double()
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator))
-    return module
+    return with_random_parameters(StandardAttention(3, 5, heads, outputs))
 
 
 @pytest.mark.parametrize("outputs", [1, 3])

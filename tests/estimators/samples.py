@@ -1,6 +1,7 @@
 """Small ragged samples for the tests of competitors."""
 
 import numpy as np
+import torch
 
 from diagatt import RaggedRows
 
@@ -25,3 +26,12 @@ def responses(X, kind="gaussian", seed=0):
         "three": lambda: np.digitize(z + 0.1 * rng.normal(size=len(X)), [-0.4, 0.4]),
     }
     return draws[kind]()
+
+
+def with_random_parameters(module):
+    """A module in float64 whose parameters are all drawn from N(0, 1)."""
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in module.double().parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator))
+    return module
