@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -184,10 +184,6 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
         predicted = self.predict(X, covariates, offset, exposure)
         return self._score_of(X, y, predicted, sample_weight)
 
-    @classmethod
-    def _estimator_type_name(cls) -> str:
-        return "regressor"
-
     @from_sources
     @by_shard
     def predict_interval(
@@ -275,6 +271,8 @@ random_state, device, verbose, encoder, missing
     (2, 2)
     """
 
+    _papers_temperature: ClassVar[float] = 1000.0
+
     @from_sources
     def fit(
         self,
@@ -312,9 +310,7 @@ random_state, device, verbose, encoder, missing
                     "its own weights; write them into the store."
                 )
             sample_weight = coerce.class_weights(class_weight, y, sample_weight, len(X))
-        known = {"groups": groups, "offset": offset, "exposure": exposure}
-        if row_labels is not None:
-            known["row_labels"] = row_labels
+        known = {"groups": groups, "offset": offset, "exposure": exposure, "row_labels": row_labels}
         return self._fit(X, y, sample_weight, covariates, **known)
 
     @from_sources
@@ -349,10 +345,6 @@ random_state, device, verbose, encoder, missing
     ) -> float:
         """Return the share of samples whose class, or all of whose labels, are predicted right."""
         return self._score_of(X, y, self.predict(X, covariates, offset), sample_weight)
-
-    @classmethod
-    def _estimator_type_name(cls) -> str:
-        return "classifier"
 
     @from_sources
     @by_shard

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import warnings
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, replace
@@ -127,6 +126,7 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
     }
     __signature__ = _ParametersAsSignature()
     _takes_row_weights: ClassVar[bool] = True
+    _papers_temperature: ClassVar[float] = 100.0
     later_parameters: ClassVar[Mapping[str, Any]] = {"encoder": None, "missing": "refuse"}
 
     def __new__(cls, *args: Any, **given: Any) -> Self:
@@ -174,13 +174,23 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
         >>> DiagAttRegressor.preset("paper", n_heads=2).solver.temperature
         100.0
         """
-        settings = get_preset(cls._estimator_type_name(), name)
-        return cls(**settings).set_params(**parameters)
-
-    @classmethod
-    @abstractmethod
-    def _estimator_type_name(cls) -> str:
-        """Return the kind of estimator, "regressor" or "classifier", by which presets differ."""
+        if name != "paper":
+            raise ValueError(f"unknown preset {name!r}: choose 'paper'.")
+        # Supplement S7.1 says "Adam, default settings" and gives the temperatures. Batch size,
+        # epochs and start are unstated; these reproduce the published tables.
+        solver = Gradient(
+            "factored",
+            temperature=cls._papers_temperature,
+            score_ridge=0.0,
+            optimizer="adam",
+            learning_rate=1e-3,
+            batch_size=32,
+            max_epochs=40,
+            init="zero",
+            init_scale=1.0,
+        )
+        settings = {"score_form": "quadratic", "coupling": "independent", "ridge": 0.0}
+        return cls(solver=solver, **settings).set_params(**parameters)
 
     @from_sources
     def fit(
@@ -224,9 +234,7 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
             The active row of each sample where it is known, from 0, and −1 elsewhere; for the
             likelihood and the mixture solver and one head.
         """
-        known = {"groups": groups, "offset": offset, "exposure": exposure}
-        if row_labels is not None:
-            known["row_labels"] = row_labels
+        known = {"groups": groups, "offset": offset, "exposure": exposure, "row_labels": row_labels}
         return self._fit(X, y, sample_weight, covariates, **known)
 
     @property
@@ -356,33 +364,3 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
 def _drop_single(array: np.ndarray, axis: int) -> Any:
     """Drop the axis of outputs if there is one output."""
     return array.squeeze(axis) if array.shape[axis] == 1 else array
-
-
-def get_preset(kind: str, name: str) -> dict[str, Any]:
-    """Return the parameters of a preset for a "regressor" or a "classifier".
-
-    Examples
-    --------
-    >>> get_preset("classifier", "paper")["solver"].temperature
-    1000.0
-    """
-    if name != "paper":
-        raise ValueError(f"unknown preset {name!r}: choose 'paper'.")
-    return {
-        "score_form": "quadratic",
-        "coupling": "independent",
-        "ridge": 0.0,
-        # Supplement S7.1 says "Adam, default settings" and gives the temperatures. Batch size,
-        # epochs and start are unstated; these reproduce the published tables.
-        "solver": Gradient(
-            "factored",
-            temperature=100.0 if kind == "regressor" else 1000.0,
-            score_ridge=0.0,
-            optimizer="adam",
-            learning_rate=1e-3,
-            batch_size=32,
-            max_epochs=40,
-            init="zero",
-            init_scale=1.0,
-        ),
-    }
