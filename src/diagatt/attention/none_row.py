@@ -62,21 +62,16 @@ def with_none(
     >>> with_none(*rows, torch.zeros(1), torch.zeros(1, 1)).scores.exp()[:, 0].round(decimals=4)
     tensor([1., 1., 2.])
     """
-    own = none_effects(offsets, none_value)
-    more = none_scores(offsets, none_score, temperature)
+    own = none_scores(offsets, none_score, temperature)  # (n, R)
+    value = none_value.expand(len(offsets) - 1, -1, -1)  # (n, R, K)
     return Candidates(
-        with_last(scores, more, offsets), with_last(effects, own, offsets), one_longer(offsets)
+        with_last(scores, own, offsets), with_last(effects, value, offsets), one_longer(offsets)
     )
 
 
 def none_scores(offsets: Tensor, none_score: Tensor, temperature: float = 1.0) -> Tensor:
     """Return ν + τ log p of every sample, (n, R)."""
     return temperature * offsets.diff().to(none_score.dtype).log()[:, None] + none_score
-
-
-def none_effects(offsets: Tensor, none_value: Tensor) -> Tensor:
-    """Return a of every sample, (n, R, K)."""
-    return none_value.expand(len(offsets) - 1, -1, -1)
 
 
 def none_probability(kappa: Tensor, offsets: Tensor) -> Tensor:

@@ -49,7 +49,10 @@ class DiagonalProblem(CertainRows):
     ) -> Problem:
         if not isinstance(X, RowStore):
             self._check_row_labels(known.get("row_labels"))
-            return self._with_missing(super()._problem(X, y, sample_weight, covariates, **known))
+            problem = super()._problem(X, y, sample_weight, covariates, **known)
+            if problem.missing is None or self._integrates(problem):
+                return problem
+            return replace(problem, missing=None)  # imputed numbers stand in their places
         if self.missing != "refuse":
             raise ValueError(
                 "missing='marginalize' is for samples in memory: a RowStore holds none with "
@@ -70,12 +73,6 @@ class DiagonalProblem(CertainRows):
         if self.encoder is not None and not is_trained(self.encoder):
             problem = self._with_encoder(problem)
         return counted_samples(problem)
-
-    def _with_missing(self, problem: Samples) -> Samples:
-        """Return the problem with missing entries to be integrated out, if the solver does that."""
-        if problem.missing is None or self._integrates(problem):
-            return problem
-        return replace(problem, missing=None)
 
     def _integrates(self, problem: Problem) -> bool:
         """Return whether the solver integrates missing entries of rows out."""
