@@ -136,7 +136,7 @@ def test_the_type_of_rows_is_kept(dtype, solver):
 
 
 def test_the_former_parameter_dtype_is_told_where_it_went():
-    with pytest.raises(TypeError, match=r"fits keep that of the samples.*astype\("):
+    with pytest.raises(TypeError, match=r"a fit has the type of its samples.*astype\("):
         DiagAttRegressor(dtype="float32")
 
 

@@ -139,7 +139,7 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
                 )
             if name in cls.former_parameters:
                 raise TypeError(
-                    f"{name} is not a parameter: fits keep that of the samples; write "
+                    f"{name} is not a parameter: a fit has the type of its samples; write "
                     'fit(RaggedRows.coerce(X).astype("float32"), y) or pass float64 rows.'
                 )
             owners = [kind.__name__ for kind in SOLVERS.values() if name in kind.rules]

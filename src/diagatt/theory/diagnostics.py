@@ -262,7 +262,9 @@ def _score_facts(
     spread = np.bincount(group, weights=centred**2) / np.maximum(counts - 1, 1)
     others = present[present != own]
     if len(others) == 0:
-        raise ValueError("every sample has one row: no other rows compare with it.")
+        raise ValueError(
+            "every sample has one row: pass samples with other rows to compare active rows with."
+        )
     rival = others[np.argmax(means[others])]
     gap = float(means[own] - means[rival])
     deviations = np.maximum.reduceat(np.abs(centred), samples.offsets[:-1])  # (n,)
