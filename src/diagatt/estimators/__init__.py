@@ -1,8 +1,8 @@
 """Estimators with the interface of scikit-learn.
 
 A fit of `DiagAttRegressor` reads from top to bottom in ``RowsEstimator._fit``: check the
-parameters, read the data as a problem, solve it, keep the result. The class is a chain, each link of
-which adds one thing to those below it:
+parameters, read the data as a problem, solve it, keep the result. The class is a chain, each link
+of which adds one thing to those below it:
 
 =========================  ================================================
 ``diagonal.py``            prediction for regression and classification

@@ -189,7 +189,11 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
             init="zero",
             init_scale=1.0,
         )
-        settings = {"score_form": "quadratic", "coupling": "independent", "ridge": 0.0}
+        settings: dict[str, Any] = {
+            "score_form": "quadratic",
+            "coupling": "independent",
+            "ridge": 0.0,
+        }
         return cls(solver=solver, **settings).set_params(**parameters)
 
     @from_sources
