@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -7,6 +5,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from diagatt.attention.standard import StandardAttention, attention_bytes
 from diagatt.competitors.standard import StdAttClassifier, StdAttRegressor
+from diagatt.estimators import competitor
 from tests.estimators.samples import ragged, responses, with_random_parameters
 
 X = ragged(n=40, d=3, longest=5)
@@ -130,7 +129,6 @@ def test_located_rows_are_a_union_over_heads():
 
 
 def test_unconverged_lbfgs_warns(monkeypatch):
-    training = StdAttRegressor._training
-    monkeypatch.setattr(StdAttRegressor, "_training", lambda m: replace(training(m), max_steps=2))
+    monkeypatch.setattr(competitor, "LBFGS_STEPS", 2)
     with pytest.warns(ConvergenceWarning, match="stopped after 2 steps"):
         StdAttRegressor(random_state=0).fit(X, responses(X))
