@@ -287,29 +287,29 @@ def rules(stored: Comparison) -> str:
     machine = json.loads(machines[0][0]) if machines else {}
     versions = ", ".join(f"{name} {value}" for name, value in sorted(machine.items()))
     hours, n_cells = stored.hours()
-    said = [
+    facts = [
         "- Outer splits are fixed and stored with the library: five folds, three times over "
         "below 300 samples; classes are stratified; groups (pools of source rows, scaffolds, "
         "equal sentences) stay together.",
         "- Every fitted step happens inside the training part: scaling, tuning, choosing, "
         "stopping. Rows are standardized by means and standard deviations of the training "
         f"rows for every method but {DEFAULT}, which prepares rows itself.",
-        "- Rivals run with their documented defaults; what is tuned or stopped inside is said "
+        "- Rivals run with their documented defaults; what is tuned or stopped inside is stated "
         "in the table above.",
         f"- Log score: probabilities are kept from 0 by {FLOOR}; regressions get the "
         "dispersion that the other half of the test samples shows.",
         "- One thread per fit, in a process of its own; a fit that uses up "
-        f"{Limits().seconds:g} CPU seconds (or what --limit says) is recorded as “time”, "
+        f"{Limits().seconds:g} CPU seconds (or the limit that --limit sets) is recorded as “time”, "
         "whatever it would have scored. A method that fails on the first split of a set is not "
         "tried on the others.",
         f"- By the seconds that are stored, all splits of the {n_cells} pairs of a set and a "
         f"method that have results take {hours:.1f} hours of CPU time, on two cores half of "
-        "it. To keep it so, nothing is left out but by size: " + _left_out_by_size() + ".",
+        "it. Nothing is left out but for its size: " + _left_out_by_size() + ".",
         f"- Run {min(stored.dates)} to {max(stored.dates)} on: {versions}.",
         "- Repeat one set: `diagatt bench run --sets musk1`; add your own bags and method: "
         "`diagatt bench run --sets mine.npz --rivals my_model.py`.",
     ]
-    return section("Rules", "\n".join(said))
+    return section("Rules", "\n".join(facts))
 
 
 def _left_out_by_size() -> str:
