@@ -72,7 +72,7 @@ def test_members_are_those_with_weight_or_vote():
                 [samples.covariates, member.features(mapped, samples.offsets)], dim=1
             )
             expected = own(mapped, samples.offsets, beside)
-            np.testing.assert_allclose(member(*given(samples)), expected, atol=1e-5)
+            np.testing.assert_allclose(member(mapped, *given(samples)[1:]), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("contestant", [UNIFORM, POOLED, replace(MIXTURE, features=())],
