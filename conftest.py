@@ -14,7 +14,7 @@ settings.load_profile("everywhere")
 
 @pytest.fixture(autouse=True)
 def _no_open_figures():
-    """Close what was left open: matplotlib warns whoever opens the twenty-first figure."""
+    """Close what was left open: matplotlib warns when the twenty-first figure is opened."""
     yield
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")

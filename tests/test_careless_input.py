@@ -1,4 +1,4 @@
-"""What careless users do beside X itself: mistakes are refused by name, or are harmless."""
+"""Mistakes in arguments other than X: they are refused by name, or are harmless."""
 
 import numpy as np
 import pandas as pd

@@ -210,7 +210,7 @@ def torchrun(processes, *command, **options):
     return [*run, f"--nproc-per-node={processes}", *settings, *map(str, command)]
 
 
-# pytest has put the root of the repository on the path; a new process has to be told of it.
+# pytest has put the root of the repository on the path; a new process needs it in its environment.
 ROOT = str(Path(__file__).parents[1])
 PYTHONPATH = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": PYTHONPATH}
@@ -337,7 +337,7 @@ def test_a_restarted_job_replaces_no_older_model(jobs, large):
     folder, restarted = jobs
     said = (folder / "fit_beside_an_older_model.txt").read_text()
     assert restarted["fit_beside_an_older_model-2"] is None
-    # Whoever sees it first says so in each of two attempts; the other may be ended before it can.
+    # In each of two attempts, at least one process writes the message; it may end the others first.
     assert said.count(": --output older/m exists: pass --overwrite to replace it") >= 2
     assert (large / "older" / "m").read_bytes() == b"years of work"
     assert [path.name for path in (large / "older").iterdir()] == ["m"]

@@ -45,7 +45,7 @@ QUICK = [model for model in MODELS if not type(model).__name__.startswith("Group
 
 @pytest.mark.parametrize("model", QUICK, ids=lambda model: type(model).__name__)
 def test_every_estimator_declares_what_it_has(tmp_path, model):
-    """A fitted attribute without a rule would make a file that nobody can load."""
+    """A fitted attribute without a rule would make a file that cannot be loaded."""
     y = y_of(model)
     fitted = copy.deepcopy(model).fit(SAMPLES, y)
     own = {n for n in vars(fitted) if n.endswith("_") and not n.startswith("_")} - {"members_"}

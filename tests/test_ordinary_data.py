@@ -78,7 +78,7 @@ def test_samples_are_named_by_one_column(sample):
 
 @pytest.mark.parametrize("given", [["a", np.nan], ["a", None], ["a", 1], ["a", True], ["a", b"a"]])
 def test_lists_of_words_and_others_are_not_made_words(given):
-    """NumPy writes NaN as 'nan' and 1 as '1', a class and a group that nobody named."""
+    """NumPy writes NaN as 'nan' and 1 as '1', a class and a group without a name."""
     mixed = given * (N // 2)
     with pytest.raises(ValueError, match=r"y\[1\] is missing|y mixes labels"):
         short(DiagAttClassifier).fit(X, mixed)

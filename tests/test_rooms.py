@@ -1,4 +1,4 @@
-"""The rooms of the house: nobody imports upwards, and no import goes in a circle."""
+"""The rooms of the house: no import goes upwards, and none goes in a circle."""
 
 import ast
 from pathlib import Path

@@ -279,7 +279,7 @@ def test_extreme_predictors_stay_finite():
 
 
 def test_a_mixture_needs_a_family_and_a_known_readout():
-    with pytest.raises(ValueError, match="needs to know the family"):
+    with pytest.raises(ValueError, match="needs the family"):
         DiagonalAttention(D, readout="mixture")
     with pytest.raises(ValueError, match="unknown readout 'mean'"):
         DiagonalAttention(D, readout="mean")

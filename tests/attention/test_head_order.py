@@ -69,7 +69,7 @@ def test_members_of_a_blend_agree_whatever_the_order_of_their_heads():
 
 
 def test_the_default_locates_the_rows_of_the_heads_that_it_describes():
-    """Two fits with equal weight: each head of the blend is the one whose coefficients are told."""
+    """Of two equal fits, the heads of the blend are those whose coefficients are reported."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((150, 6, 3))
     place = np.array([rng.permutation(6)[:2] for _ in range(150)])

@@ -114,8 +114,8 @@ def test_the_covariance_follows_the_jacobian(heads):
             model.value.copy_(flat[: heads * D].reshape(heads, D, 1))
             model.intercept.copy_(flat[heads * D : heads * D + 1])
             model.covariate.copy_(flat[heads * D + 1 :, None])
-        told = pulled_back(model, affine)
-        parts = (told.value, told.intercept, told.covariate)
+        found = pulled_back(model, affine)
+        parts = (found.value, found.intercept, found.covariate)
         return torch.cat([part.detach().flatten() for part in parts])
 
     zero = torch.zeros(n, dtype=torch.float64)

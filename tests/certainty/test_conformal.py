@@ -36,7 +36,7 @@ def test_few_samples_are_taken_together():
 
 
 def test_a_level_beyond_a_third_is_asked_of_all():
-    scores, ambiguity = drawn(210, 0)  # 70 each: no third knows what 99 % of scores reach
+    scores, ambiguity = drawn(210, 0)  # 70 each: too few for a 99 % quantile
     conformity = Conformity(scores, None, 1.0, ambiguity=ambiguity)
     assert set(score_quantiles(conformity, 0.99, ambiguity)) == {np.sort(scores)[208]}
     assert np.isinf(score_quantiles(conformity, 0.999, ambiguity)).all()

@@ -15,6 +15,7 @@ from diagatt.solvers import Likelihood, Mixture
 from diagatt.solvers.existence import Existence
 from diagatt.solvers.folds import OutOfFold
 from diagatt.solvers.problem import Samples
+from tests.estimators.samples import skewed
 
 VALUE = torch.tensor([1.0, -1.0, 0.0], dtype=torch.float64)
 
@@ -87,13 +88,6 @@ def test_only_flatter_weights_make_the_old_ones_too_sure():
     assert not Recalibration(0.7, 0.0, 10.0).shows_overconfidence(0.7)
     assert not Recalibration(1.2, 0.1, 1.0).shows_overconfidence(1.1)
     assert Recalibration(1.0, 0.0, 0.0).shows_overconfidence(1.6)
-
-
-def skewed(n, seed):
-    rng = np.random.default_rng(seed)
-    X, line, place = rng.exponential(size=(n, 8, 3)) - 1, np.arange(n), rng.integers(8, size=n)
-    X[line, place] = 1.3 * X[line, place] + np.array([1.2, -0.8, 0.0])
-    return X, X[line, place] @ [1.0, -1.0, 0.5] + 0.5 * rng.normal(size=n), place
 
 
 def test_sets_of_a_model_of_the_wrong_rows_hold_without_labels():

@@ -5,9 +5,9 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from diagatt.commands.cli import app, main
+from diagatt.commands.cli import main
+from tests.commands.running import run
 
 N, P = 24, 3
 
@@ -25,10 +25,6 @@ def folder(tmp_path_factory):
     words.to_csv(path / "t.csv", index=False)
     np.savez(path / "both.npz", X=X.reshape(-1, 2), offsets=np.arange(N + 1) * P, y=y)
     return path
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
 def fit(folder, data, *more):

@@ -7,14 +7,9 @@ import anndata
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 from diagatt import DiagAttClassifier
-from diagatt.commands.cli import app
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(a) for a in arguments])
+from tests.commands.running import run
 
 
 @pytest.fixture(scope="module")

@@ -6,16 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import csv as arrow_csv
-from typer.testing import CliRunner
 
 from diagatt import DiagAttRegressor
-from diagatt.commands.cli import app
+from tests.commands.running import run
 
 N = 30
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
 def write(path, **columns):

@@ -12,16 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from typer.testing import CliRunner
 
 from diagatt import DiagAttRegressor, simulate
-from diagatt.commands.cli import app
 from diagatt.metrics import rmse
 from diagatt.text import TextClassifier
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(a) for a in arguments])
+from tests.commands.running import run
 
 
 @pytest.fixture(scope="module")

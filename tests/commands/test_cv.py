@@ -1,40 +1,32 @@
 """``diagatt cv`` as a user runs it."""
 
 import csv
+from functools import partial
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from pyarrow import csv as arrow_csv
-from typer.testing import CliRunner
 
-from diagatt import simulate
-from diagatt.commands.cli import app
+from tests.commands import running
 
 N = 36
 
 
-def run(*arguments):
-    return CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "80"})
+run = partial(running.run, columns=80)
 
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
     """A long table of patients from nine sites."""
-    path = tmp_path_factory.mktemp("cv") / "cells.csv"
-    data = simulate.regression(N, p=(2, 4), d=2, mu=(3,), sigma2=(4,), seed=0)
-    owner = np.repeat(np.arange(N), data.X.lengths)
-    columns = {
-        "patient": [f"{i:03d}" for i in owner],
-        "a": data.X.values[:, 0],
-        "b": data.X.values[:, 1],
-        "site": [f"s{i % 9}" for i in owner],
-        "age": (20.0 + np.arange(N))[owner],
-        "ill": np.where(data.y > 0, "yes", "no")[owner],
-        "dose": data.y[owner],
-    }
-    arrow_csv.write_csv(pa.table(columns), path)
-    return path
+
+    def columns(data):
+        return {
+            "site": [f"s{i % 9}" for i in range(N)],
+            "age": 20.0 + np.arange(N),
+            "ill": np.where(data.y > 0, "yes", "no"),
+            "dose": data.y,
+        }
+
+    return running.write_visits(tmp_path_factory.mktemp("cv") / "cells.csv", N, columns)
 
 
 def test_classes_with_groups_and_covariates(table, tmp_path):

@@ -4,16 +4,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import csv
-from typer.testing import CliRunner
 
-from diagatt.commands.cli import app
 from diagatt.stores import RowStore
+from tests.commands.running import run
 
 N, P, D = 24, 3, 2
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
 @pytest.fixture(scope="module")

@@ -3,18 +3,13 @@
 import numpy as np
 import pytest
 from PIL import Image
-from typer.testing import CliRunner
 
 from diagatt import DiagAttRegressor, simulate
 from diagatt.commands import cli
-from diagatt.commands.cli import app
 from diagatt.commands.messages import said
 from diagatt.kinds.text.words import english_share
 from diagatt.stores import RowStore
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(a) for a in arguments])
+from tests.commands.running import run
 
 
 def raised(call):

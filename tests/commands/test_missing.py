@@ -4,16 +4,11 @@ import csv
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from diagatt import DiagAttRegressor, RaggedRows
-from diagatt.commands.cli import app
+from tests.commands.running import run
 
 N, P = 40, 3
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
 @pytest.fixture(scope="module")

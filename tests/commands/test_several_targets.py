@@ -1,46 +1,38 @@
 """Several targets at the command line: stores, cross-validation and pages; weights of classes."""
 
 import csv
+from functools import partial
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from pyarrow import csv as arrow_csv
-from typer.testing import CliRunner
 
-from diagatt import DiagAttRegressor, simulate
-from diagatt.commands.cli import app
+from diagatt import DiagAttRegressor
 from diagatt.metrics import number_scores
 from diagatt.resampling import paired_interval
 from diagatt.stores import RowStore
+from tests.commands.running import answer, write_visits
 
 N = 40
 
 
-def run(*arguments):
-    done = CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "100"})
-    return done.exit_code, done.output + (str(done.exception) if done.exception else "")
+run = partial(answer, columns=100)
 
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
     """A long table of patients with two numbers, two labels, and a time to an event."""
-    path = tmp_path_factory.mktemp("several") / "visits.csv"
-    data = simulate.regression(N, p=(2, 4), d=2, mu=(3,), sigma2=(4,), seed=0)
-    owner = np.repeat(np.arange(N), data.X.lengths)
-    columns = {
-        "patient": [f"{i:03d}" for i in owner],
-        "a": data.X.values[:, 0],
-        "b": data.X.values[:, 1],
-        "bmi": data.y[owner],
-        "age": (np.arange(N) * 0.5)[owner],
-        "ill": (data.y > 0).astype(int)[owner],
-        "odd": (np.arange(N) % 2)[owner],
-        "days": np.exp(data.y / 3)[owner],
-        "died": (np.arange(N) % 3 > 0).astype(int)[owner],
-    }
-    arrow_csv.write_csv(pa.table(columns), path)
-    return path
+
+    def columns(data):
+        return {
+            "bmi": data.y,
+            "age": np.arange(N) * 0.5,
+            "ill": (data.y > 0).astype(int),
+            "odd": np.arange(N) % 2,
+            "days": np.exp(data.y / 3),
+            "died": (np.arange(N) % 3 > 0).astype(int),
+        }
+
+    return write_visits(tmp_path_factory.mktemp("several") / "visits.csv", N, columns)
 
 
 def asked(*named):

@@ -4,15 +4,10 @@ import csv
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from diagatt import DiagAttClassifier
-from diagatt.commands.cli import app
 from diagatt.slides import read_slides
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(a) for a in arguments])
+from tests.commands.running import run
 
 
 def lines(path):

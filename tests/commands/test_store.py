@@ -2,20 +2,19 @@
 
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
-from typer.testing import CliRunner
 
 from diagatt import RaggedRows
-from diagatt.commands.cli import app, main
+from diagatt.commands.cli import main
 from diagatt.stores import RowStore
+from tests.commands import running
 
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "80"})
+run = partial(running.run, columns=80)
 
 
 @pytest.fixture

@@ -6,17 +6,12 @@ import re
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 from diagatt import DiagAttRegressor, GatedAttentionRegressor, PooledRegressor, modelfile, simulate
 from diagatt.commands import predict as predict_module
-from diagatt.commands.cli import app
 from diagatt.report import render_page
 from diagatt.stores import RowStore
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(a) for a in arguments])
+from tests.commands.running import run
 
 
 def succeed(*arguments):

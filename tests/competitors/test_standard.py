@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -7,18 +5,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from diagatt.attention.standard import StandardAttention, attention_bytes
 from diagatt.competitors.standard import StdAttClassifier, StdAttRegressor
-from tests.estimators.samples import ragged, responses
+from diagatt.estimators import competitor
+from tests.estimators.samples import ragged, responses, with_random_parameters
 
 X = ragged(n=40, d=3, longest=5)
 
 
 def random_module(heads=2, outputs=1):
-    module = StandardAttention(3, 5, heads, outputs).double()
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator))
-    return module
+    return with_random_parameters(StandardAttention(3, 5, heads, outputs))
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
@@ -108,7 +102,7 @@ def test_longer_test_sample_is_refused():
 
 
 def test_padding_reaches_the_longest_of_all_samples_while_tuning():
-    """The longest sample may be held out: candidates must still know its positions."""
+    """The longest sample may be held out: candidates must still have its positions."""
     rng = np.random.default_rng(0)
     samples = [rng.normal(size=(2, 3)) for _ in range(15)] + [rng.normal(size=(6, 3))]
     y = rng.normal(size=16)
@@ -135,7 +129,6 @@ def test_located_rows_are_a_union_over_heads():
 
 
 def test_unconverged_lbfgs_warns(monkeypatch):
-    training = StdAttRegressor._training
-    monkeypatch.setattr(StdAttRegressor, "_training", lambda m: replace(training(m), max_steps=2))
+    monkeypatch.setattr(competitor, "LBFGS_STEPS", 2)
     with pytest.warns(ConvergenceWarning, match="stopped after 2 steps"):
         StdAttRegressor(random_state=0).fit(X, responses(X))

@@ -8,6 +8,7 @@ import pytest
 from diagatt import DiagAttClassifier, DiagAttRegressor, NotAPosteriorWarning, RaggedRows, simulate
 from diagatt.solvers import Likelihood
 from diagatt.stores import RowStore
+from tests.estimators.samples import skewed
 from tests.solvers.test_existence import shifted
 
 pytestmark = pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning")
@@ -90,16 +91,8 @@ def test_gaussian_rows_have_posteriors_and_sets_that_cover(regressor, new):
     assert [line.local_fdr for line in named] == sorted(line.local_fdr for line in named)
 
 
-def heavy(n, seed):
-    """Skewed rows: a model of Gaussian rows takes far ones as active."""
-    rng = np.random.default_rng(seed)
-    X, line, place = rng.exponential(size=(n, 8, 3)) - 1, np.arange(n), rng.integers(8, size=n)
-    X[line, place] = 1.3 * X[line, place] + np.array([1.2, -0.8, 0.0])
-    return X, X[line, place] @ [1.0, -1.0, 0.5] + 0.5 * rng.normal(size=n), place
-
-
 def test_weights_that_are_too_sure_are_recalibrated_and_labels_repair_sets():
-    (X, y, _), (new, _, place) = heavy(250, 0), heavy(1000, 1)
+    (X, y, _), (new, _, place) = skewed(250, 0), skewed(1000, 1)
     model = DiagAttRegressor(solver=Likelihood(), random_state=0).fit(X, y)
     plain = model.certainty(new).posterior
     model.calibrate(X, y)

@@ -136,7 +136,7 @@ def test_the_type_of_rows_is_kept(dtype, solver):
 
 
 def test_the_former_parameter_dtype_is_told_where_it_went():
-    with pytest.raises(TypeError, match=r"fits keep that of the samples.*astype\("):
+    with pytest.raises(TypeError, match=r"a fit has the type of its samples.*astype\("):
         DiagAttRegressor(dtype="float32")
 
 
@@ -275,7 +275,7 @@ def test_a_sample_of_a_million_rows(dtype):
     model = regressor(optimizer="adam", max_epochs=2, n_heads=2).fit(X, y)
     assert np.isfinite(model.predict(X)).all()
     np.testing.assert_allclose(model.attention(X[1:2])[0].sum(axis=0), 1, atol=1e-4)
-    with torch.no_grad():  # a score that likes large rows finds the largest
+    with torch.no_grad():  # a score that grows with the size of a row finds the largest
         model.query_key_ = np.tile(np.eye(3, dtype=dtype), (2, 1, 1))
     assert model.locate(X)[1, 0] == 777_777
 

@@ -6,18 +6,13 @@ from diagatt import simulate
 from diagatt.attention import gated
 from diagatt.attention.gated import GatedAttention
 from diagatt.estimators.gated import GatedAttentionClassifier, GatedAttentionRegressor
-from tests.estimators.samples import ragged, responses
+from tests.estimators.samples import ragged, responses, with_random_parameters
 
 X = ragged(n=40, d=3, longest=5)
 
 
 def random_module(outputs=1):
-    module = GatedAttention(3, 4, outputs).double()
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator))
-    return module
+    return with_random_parameters(GatedAttention(3, 4, outputs))
 
 
 @pytest.mark.parametrize("outputs", [1, 3])

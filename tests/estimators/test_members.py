@@ -119,7 +119,8 @@ def test_a_stored_member_is_the_member():
     values, offsets = X.to_torch(dtype=torch.float64)
     with torch.no_grad():
         covariates = torch.from_numpy(Z)
-        assert torch.equal(again(values, offsets, covariates), member(values, offsets, covariates))
+        found, expected = (m(m.rows(values), offsets, covariates) for m in (again, member))
+        assert torch.equal(found, expected)
 
 
 def test_members_lie_in_memory_alike_wherever_they_come_from():
@@ -237,7 +238,7 @@ HOSTILE = {
     "scale below 0": (array(0, "scale", lambda a: -a), "invalid columns"),
     "feature scale 0": (array(0, "feature_scale", lambda a: 0 * a), "invalid columns"),
     "one of another type": (array(0, "value", lambda a: a.astype("f4")), "type"),
-    "nobody has weight": (members(lambda m: [{**one, "weight": 0.0} for one in m]), "weights"),
+    "no member has weight": (members(lambda m: [{**one, "weight": 0.0} for one in m]), "weights"),
     "too much weight": (members(lambda m: [{**one, "weight": 1.0} for one in m]), "weights"),
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Several outcomes share the attention; each class has rows that speak for it."""
+"""Several outcomes share the attention; each class has rows that indicate it."""
 
 import numpy as np
 import pandas as pd

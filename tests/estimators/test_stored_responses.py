@@ -51,7 +51,7 @@ def test_times(times, tmp_path, family, solver):
 
 @pytest.mark.parametrize("kind", [Gradient, Mixture])
 def test_batches_of_times_take_the_baseline_as_known(times, tmp_path, monkeypatch, kind):
-    """Shards do not know who else is at risk; the risks agree with those of all samples."""
+    """A shard lacks the other samples at risk; the risks still agree with those of all samples."""
     monkeypatch.setattr(shape, "TURNS", 2)
     store = stored(tmp_path, times.X, times.y, shards=3)
     few = {"learning_rate": 0.1} | ({"n_starts": 1} if kind is Mixture else {})

@@ -196,7 +196,7 @@ def test_late_entry_is_another_likelihood(data):
         for family in ("cox", "weibull")
         for times in (y, shifted)
     ]
-    # Nobody has an event before 0.5: only the parametric model cares.
+    # No event is before 0.5, which matters to the parametric model only.
     np.testing.assert_allclose(fits[0].value_, fits[1].value_, atol=1e-9)
     assert np.abs(fits[2].value_ - fits[3].value_).max() > 1e-3
 

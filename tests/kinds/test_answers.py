@@ -74,7 +74,7 @@ def test_one_module_answers_all_questions(data, monkeypatch):
 
 def test_an_answer_is_computed_when_it_is_asked_for(data, monkeypatch):
     model = DiagAttClassifier(**QUICK).fit(data.X, data.y)
-    monkeypatch.setattr(DiagAttClassifier, "scores", lambda *_: pytest.fail("nobody asked"))
+    monkeypatch.setattr(DiagAttClassifier, "scores", lambda *_: pytest.fail("not needed"))
     assert answer(model, data.X).located.shape == (80, 1)
 
 

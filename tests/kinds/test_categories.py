@@ -3,18 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 from diagatt import DiagAttRegressor, modelfile, simulate
-from diagatt.commands.cli import app
 from diagatt.kinds import Columns
 from diagatt.kinds.files import load_model, read_inputs
+from tests.commands.running import run
 
 N = 40
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
 @pytest.fixture(scope="module")

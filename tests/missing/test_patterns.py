@@ -88,7 +88,7 @@ def test_rows_without_missing_entries_need_no_em(constant, monkeypatch):
     start = row_gaussian.RowGaussian(torch.from_numpy(x.mean(axis=0)), torch.diag(variance))
     blocks = [torch.from_numpy(x)]
     step = row_gaussian._step(start, blocks, [Patterns(blocks[0].isnan())])
-    monkeypatch.setattr(row_gaussian, "_step", None)  # nobody may call it
+    monkeypatch.setattr(row_gaussian, "_step", None)  # it must not be called
     found = fit_row_gaussian(x)
     assert_equal_up_to_rounding(found.mean.numpy(), x.mean(axis=0), operations=100)
     seen = [0, 2] if constant else [0, 1, 2]

@@ -118,7 +118,7 @@ def test_the_reported_fit_predicts_with_its_own_coefficients():
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning")
 def test_groups_are_held_out_together():
-    """Samples of one group share a nuisance row: held out one by one, it looks like a signal."""
+    """Samples of one group share a nuisance row: held out one by one, it seems a signal."""
     rng = np.random.default_rng(0)
     groups = np.repeat(np.arange(20), 6)
     marks, effects = 5 * rng.standard_normal((20, 6)), rng.standard_normal(20)

@@ -122,10 +122,14 @@ def test_the_checkpoint_of_another_run_is_refused(tmp_path, other):
     problem = replace(problem, y=problem.y.abs())
     checkpoint = Checkpoint(tmp_path / "run")
     trained(problem, solver, checkpoint)
+    assert_refused(checkpoint, *OTHER_RUNS[other](problem, solver, MODEL))
+
+
+def assert_refused(checkpoint, problem, solver, model):
+    """Check that another run does not touch the file."""
     before = checkpoint.path.read_bytes()
-    other_problem, other_solver, model = OTHER_RUNS[other](problem, solver, MODEL)
     with pytest.raises(ModelFileError, match="other data or other settings: delete it"):
-        trained(other_problem, other_solver, checkpoint, model)
+        trained(problem, solver, checkpoint, model)
     assert checkpoint.path.read_bytes() == before
 
 
@@ -197,11 +201,7 @@ def test_the_checkpoint_of_another_em_is_refused(tmp_path, other):
     problem, solver = make_problem(), Likelihood(max_iterations=2)
     checkpoint = Checkpoint(tmp_path / "run")
     trained(problem, solver, checkpoint)
-    before = checkpoint.path.read_bytes()
-    other_problem, other_solver, model = OTHER_EM_RUNS[other](problem, solver, MODEL)
-    with pytest.raises(ModelFileError, match="other data or other settings: delete it"):
-        trained(other_problem, other_solver, checkpoint, model)
-    assert checkpoint.path.read_bytes() == before
+    assert_refused(checkpoint, *OTHER_EM_RUNS[other](problem, solver, MODEL))
 
 
 def test_a_path_stands_for_a_checkpoint(tmp_path):

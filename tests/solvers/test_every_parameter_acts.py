@@ -147,7 +147,10 @@ def test_max_epochs_also_limits_lbfgs():
 OF_ESTIMATORS = {
     "n_heads": ({"solver": "likelihood"}, 2),
     "solver": ({"solver": "likelihood"}, "uniform"),
-    "family": ({"solver": "uniform"}, {"regressor": "poisson", "classifier": "multinomial"}),
+    "family": (
+        {"solver": "uniform"},
+        {DiagAttRegressor: "poisson", DiagAttClassifier: "multinomial"},
+    ),
     "score_form": ({"solver": "likelihood"}, "quadratic"),
     "coupling": ({"solver": "likelihood", "n_heads": 2}, "independent"),
     "ridge": ({"solver": "uniform"}, 100.0),
@@ -248,7 +251,7 @@ def test_every_parameter_of_an_estimator_acts(kind, name, tmp_path, monkeypatch,
         SHOWN[name](kind, tmp_path=tmp_path, monkeypatch=monkeypatch, capsys=capsys)
         return
     others, value = OF_ESTIMATORS[name]
-    value = value[kind._estimator_type_name()] if isinstance(value, dict) else value
+    value = value[kind] if isinstance(value, dict) else value
     before = footprint(fitted(kind, **others))
     assert not differ(before, footprint(fitted(kind, **others)))
     assert differ(before, footprint(fitted(kind, **{**others, name: value})))

@@ -57,7 +57,7 @@ def test_it_is_the_fit_to_mapped_rows(form):
 
 
 def test_a_few_factors_are_fitted_to_all_features():
-    """Whoever asks for a rank gets it, in the features as they are."""
+    """A rank that is given is kept, in the features as they are."""
     X, y = bags(n=30)
     model = DiagAttClassifier(solver=Gradient("factored", rank=2, max_epochs=3), random_state=0)
     assert model.fit(X, y).query_.shape == (1, D + 1, 2)

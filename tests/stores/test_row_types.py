@@ -1,4 +1,4 @@
-"""Rows in bfloat16, which neither NumPy nor Arrow knows, against torch."""
+"""Rows in bfloat16, which neither NumPy nor Arrow has, against torch."""
 
 import json
 

@@ -220,7 +220,7 @@ def test_a_file_that_comes_while_the_store_is_replaced_stays(tmp_path):
 
 
 def test_a_store_without_a_sound_manifest_is_not_replaced(tmp_path):
-    """Nobody knows which files belong to it."""
+    """It is unknown which files belong to it."""
     store = RowStore.write(tmp_path / "s", [good])
     (store.path / "store.json").write_text("{}")
     with pytest.raises(StoreError, match=r"store\.json is damaged or foreign"):

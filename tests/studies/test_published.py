@@ -119,7 +119,7 @@ def number(cell):
 
 
 def setting_name(table, header):
-    """Name of the setting that a column header speaks of, numbers taken from the header."""
+    """Name of the setting of a column header, with the numbers in the header."""
     numbers = re.findall(r"\d+(?:\.\d+)?", header.split("=")[-1])
     pattern = {
         "table2": "table2-s{}",

@@ -25,7 +25,7 @@ def test_class_moments_match_a_loop():
 @pytest.mark.parametrize(("df", "kurtosis"), [(None, 0.0), (12.0, 6 / 8)])
 def test_score_variance(df, kurtosis):
     rng = np.random.default_rng(13)
-    # Diagonal covariance: sample_rows then uses the symmetric root the formula speaks of.
+    # Diagonal covariance: sample_rows then uses the symmetric root of the formula.
     row = Moments(rng.standard_normal(6), np.diag(rng.uniform(0.5, 2, 6)))
     W = rng.standard_normal((6, 6))
     x = sample_rows(rng, row, 200_000, df)

@@ -43,7 +43,7 @@ def test_interlacing_holds(seed, s, size):
     classes, background = blocks(rng, s, size, strength=3.0)
     for head in spectral_overlap(classes, background, d_star=2).heads:
         assert head.mean_rank == s + 1
-        assert head.lower - 1e-9 <= head.gamma_bar <= head.upper + 1e-9
+        assert head.gamma_pre - 1e-9 <= head.gamma_bar <= head.upper + 1e-9
 
 
 @PROPERTY

@@ -1,4 +1,4 @@
-"""The start offered to solvers."""
+"""The best separating matrices, scaled."""
 
 from __future__ import annotations
 

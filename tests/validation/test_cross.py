@@ -116,7 +116,7 @@ def test_numbers_have_their_own_scores_and_verdict():
         found.interval("trees", "rmse")[0] - found.interval(OURS, "rmse")[0]
     )  # smaller errors are better
     assert set(figures(found)) == {"observed-predicted"}
-    assert found.found_rows == [None, None]  # one solver: nobody judged out of fold
+    assert found.found_rows == [None, None]  # one solver: nothing was tested out of fold
 
 
 def judged(ours, pooled, trees):

@@ -58,7 +58,7 @@ def with_heads_in_order(module: DiagonalAttention, order: list[int]) -> Diagonal
 
 
 class Member(nn.Module):
-    """One attention of a blend, with the map of the rows that it attends to.
+    """One attention of a blend, and the map of its rows; its methods take mapped rows.
 
     Parameters
     ----------
@@ -84,25 +84,13 @@ class Member(nn.Module):
 
     def forward(
         self,
-        values: Tensor,
-        offsets: Tensor,
-        covariates: Tensor | None = None,
-        offset: Tensor | None = None,
-        *,
-        log_prior: Tensor | None = None,
-    ) -> Tensor:
-        """Return linear predictors, (n, K)."""
-        return self.of_mapped(self.rows(values), offsets, covariates, offset, log_prior)
-
-    def of_mapped(
-        self,
         mapped: Tensor,
         offsets: Tensor,
         covariates: Tensor | None = None,
         offset: Tensor | None = None,
         log_prior: Tensor | None = None,
     ) -> Tensor:
-        """Return linear predictors of mapped rows, (n, K)."""
+        """Return linear predictors, (n, K)."""
         Z = self.all_covariates(mapped, offsets, covariates, log_prior)
         return self.attention(mapped, offsets, Z, offset, log_prior=log_prior)
 
@@ -120,11 +108,11 @@ class Member(nn.Module):
         return torch.cat([covariates.to(features), features], dim=1)
 
     def scores(self, mapped: Tensor, offsets: Tensor, log_prior: Tensor | None = None) -> Tensor:
-        """Return scores of mapped rows, (N, R), divided by the temperature."""
+        """Return scores of the rows, (N, R), divided by the temperature."""
         return self.attention.scores(mapped, offsets, log_prior) / self.attention.temperature
 
     def weights(self, mapped: Tensor, offsets: Tensor, log_prior: Tensor | None = None) -> Tensor:
-        """Return attention weights of mapped rows, (N, R)."""
+        """Return attention weights of the rows, (N, R)."""
         return self.attention.attention(mapped, offsets, log_prior)
 
 
@@ -209,9 +197,9 @@ class Blend(AttentionModule):
         given = (offsets, covariates, offset, log_prior)
         chosen = [member for member in self.members_list if member.weight > 0]
         if len(chosen) == 1:
-            return chosen[0].of_mapped(chosen[0].rows(values), *given)
+            return chosen[0](chosen[0].rows(values), *given)
         parts = [
-            member.weight * self.family.inverse_link(member.of_mapped(mapped, *given).double())
+            member.weight * self.family.inverse_link(member(mapped, *given).double())
             for member, mapped in with_mapped(chosen, values)
         ]
         mean = torch.stack(parts).sum(dim=0)

@@ -159,7 +159,7 @@ def coupled_attention(scores: Tensor, offsets: Tensor) -> Tensor:
 
     Examples
     --------
-    >>> scores = torch.tensor([[5.0, 4.0], [0.0, 3.0]])  # both heads like row 0 best
+    >>> scores = torch.tensor([[5.0, 4.0], [0.0, 3.0]])  # row 0 scores best for both heads
     >>> coupled_attention(scores, torch.tensor([0, 2])).round(decimals=3)
     tensor([[0.9820, 0.0180],
             [0.0180, 0.9820]])

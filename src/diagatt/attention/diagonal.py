@@ -122,7 +122,7 @@ class DiagonalAttention(AttentionModule):
         if readout not in READOUTS:
             raise ValueError(f"unknown readout {readout!r}: choose one of {list(READOUTS)}.")
         if readout == "mixture" and family is None:
-            raise ValueError("readout='mixture' needs to know the family: its link mixes rows.")
+            raise ValueError("readout='mixture' needs the family, whose link mixes rows.")
         if not temperature > 0:
             raise ValueError(f"temperature must be positive, got {temperature}.")
         for name, size in [("n_features", n_features), ("n_heads", n_heads)]:

@@ -1,8 +1,8 @@
 r"""Samples without a row of interest: a further, virtual row that stands for "none".
 
-Where a sample need not have an active row, the none-row competes with its p rows. It has a feature
-of its own, which is 1 there and 0 in all other rows, and no other features; so it has a score ν of
-its own and a value a:
+Where a sample need not have an active row, the none-row takes part in the softmax beside its p
+rows. It has a further feature, which is 1 there and 0 in all other rows, and no other features; so
+it has a score ν of its own and a value a:
 
 .. math:: κ_\text{none} = \frac{p e^{ν/τ}}{p e^{ν/τ} + \sum_j e^{ψ_j/τ}}, \qquad
           z_\text{none} = a + b .
@@ -62,21 +62,16 @@ def with_none(
     >>> with_none(*rows, torch.zeros(1), torch.zeros(1, 1)).scores.exp()[:, 0].round(decimals=4)
     tensor([1., 1., 2.])
     """
-    own = none_effects(offsets, none_value)
-    more = none_scores(offsets, none_score, temperature)
+    own = none_scores(offsets, none_score, temperature)  # (n, R)
+    value = none_value.expand(len(offsets) - 1, -1, -1)  # (n, R, K)
     return Candidates(
-        with_last(scores, more, offsets), with_last(effects, own, offsets), one_longer(offsets)
+        with_last(scores, own, offsets), with_last(effects, value, offsets), one_longer(offsets)
     )
 
 
 def none_scores(offsets: Tensor, none_score: Tensor, temperature: float = 1.0) -> Tensor:
     """Return ν + τ log p of every sample, (n, R)."""
     return temperature * offsets.diff().to(none_score.dtype).log()[:, None] + none_score
-
-
-def none_effects(offsets: Tensor, none_value: Tensor) -> Tensor:
-    """Return a of every sample, (n, R, K)."""
-    return none_value.expand(len(offsets) - 1, -1, -1)
 
 
 def none_probability(kappa: Tensor, offsets: Tensor) -> Tensor:

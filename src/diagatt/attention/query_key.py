@@ -15,7 +15,7 @@ class FullQueryKey(nn.Module):
 
     def __init__(self, n_heads: int, dim: int, rank: int | None = None) -> None:
         super().__init__()
-        self.rank = rank  # kept by projection only: see project_
+        self.rank = rank  # kept by `project_` alone
         self.weight = nn.Parameter(torch.zeros(n_heads, dim, dim))
 
     @property

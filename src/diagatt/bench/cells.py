@@ -10,7 +10,7 @@ import numpy as np
 
 from diagatt.bench.confined import Limits, measured, run_confined, warm_up
 from diagatt.bench.methods import Method, accepts, get_method
-from diagatt.bench.sets import BagSet, load_set, n_splits, split
+from diagatt.bench.sets import BagSet, fingerprint, load_set, n_splits, split
 from diagatt.datasets.bags import Bags
 from diagatt.metrics import class_scores, number_scores
 from diagatt.ragged import RaggedRows
@@ -72,10 +72,10 @@ class OnBags(Scenario):
     """Methods on a set of bags; a replication is a split.
 
     With `shuffled`, responses are permuted within every training part and within every test part,
-    before anything is fitted: a method that then predicts better than chance has seen test
+    before anything is fitted: a method that then predicts better than chance has used test
     responses. If those of the test part were left unchanged, correct methods would be far from an
-    AUC of 0.5, on either side, wherever classes differ along few directions: a direction learnt
-    from noise separates them, too. Replications beyond the last split permute the same parts again.
+    AUC of 0.5, on either side, wherever classes differ along few directions: a direction fitted
+    to noise separates them, too. Replications beyond the last split permute the same parts again.
     """
 
     chosen: BagSet
@@ -99,8 +99,6 @@ class OnBags(Scenario):
         """Return what a result depends on, for its key; limits are not part of it."""
         chosen = {"source": self.chosen.source, "options": dict(self.chosen.options)}
         if "." in self.chosen.source:  # the key of a file is its content, not its place
-            from diagatt.bench.sets import fingerprint
-
             chosen["source"] = fingerprint(load_set(self.chosen))
         return {"set": chosen, "method": get_method(method).described()}
 
@@ -127,8 +125,8 @@ def answer(
 ) -> dict[str, Any]:
     """Return scores, seconds, memory and the predictions themselves, rounded.
 
-    Rows are standardized by means and standard deviations of the training rows if the method asks
-    for it.
+    Rows are standardized by means and standard deviations of the training rows if the method
+    requires it.
     """
     model = method.make(bags.task, bags.family, seed)
     X_train, X_test = bags.X[train], bags.X[test]

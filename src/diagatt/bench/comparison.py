@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.stats import studentized_range
+from scipy.stats import rankdata, studentized_range
 
 from diagatt.bench.run import Plan, failure
-from diagatt.bench.sets import ASSUMPTIONS, N_FOLDS, load_set, n_splits, split
+from diagatt.bench.sets import ASSUMPTIONS, N_FOLDS, BagSet, load_set, n_splits, split
 from diagatt.metrics import calibration_error
 from diagatt.studies.results import ResultStore
 from diagatt.tables import markdown_table
@@ -24,9 +24,9 @@ MAIN = {"binary": "auc", "multiclass": "accuracy", "regression": "r2"}
 #: Scores that are better if they are smaller.
 COSTS = ("ece", "rmse", "mae", "fit_seconds", "predict_seconds", "peak_mb")
 LEAK = 0.05
-LEAST_FOR_LEAKS = 200  # samples; smaller sets say too little
+LEAST_FOR_LEAKS = 200  # samples; smaller sets leave too much to chance
 PERMUTATIONS = 60  # at most, per set
-FOLLOWS = 0.9  # AUC from which a method is said to follow the assumption
+FOLLOWS = 0.9  # AUC from which on a method follows the assumption
 
 
 @dataclass
@@ -88,8 +88,11 @@ class Comparison:
 
     def task(self, name: str) -> str:
         """Return the task of a set."""
-        place = next(place for place in self.plan.sets if place.name == name)
-        return load_set(place.chosen).task
+        return load_set(self._chosen(name)).task
+
+    def _chosen(self, name: str) -> BagSet:
+        """Return the set of this name."""
+        return next(place.chosen for place in self.plan.sets if place.name == name)
 
     def values(self, name: str, method: str, score: str) -> dict[int, float]:
         """Return a score by split; empty where there is none."""
@@ -126,18 +129,18 @@ class Comparison:
 
     def _calibration(self, name: str, method: str) -> dict[int, float]:
         """Return the calibration error of all folds of a repeat together, by repeat."""
-        place = next(place for place in self.plan.sets if place.name == name)
-        bags = load_set(place.chosen)
+        chosen = self._chosen(name)
+        bags = load_set(chosen)
         predictions = self.predictions.get((name, method), {})
         if not bags.classifies or (name, method) not in self.found:
             return {}
         index = np.unique(bags.y, return_inverse=True)[1]
         errors = {}
-        for repeat in range(max(n_splits(place.chosen) // N_FOLDS, 1)):
+        for repeat in range(max(n_splits(chosen) // N_FOLDS, 1)):
             numbers = [k for k in predictions if k // N_FOLDS == repeat]
             if not numbers:
                 continue
-            y = np.concatenate([index[split(place.chosen, k)[1]] for k in numbers])
+            y = np.concatenate([index[split(chosen, k)[1]] for k in numbers])
             p = np.concatenate([np.asarray(predictions[k]) for k in numbers])
             p = np.column_stack([1 - p, p]) if p.ndim == 1 else p
             errors[repeat] = calibration_error(y, p)
@@ -165,8 +168,6 @@ def mean_ranks(
     Sets on which some method was not run at all are left out for all methods, so that ranks are
     comparable. "main" stands for the main score of each task.
     """
-    from scipy.stats import rankdata
-
     ranks = []
     for name in sets:
         chosen = MAIN[comparison.task(name)] if score == "main" else score
@@ -174,9 +175,8 @@ def mean_ranks(
         failed = [m for m in methods if m not in values]
         if not values or any((name, m) not in comparison.reasons for m in failed):
             continue
-        worst = -np.inf
-        sign = -1 if chosen in COSTS else 1
-        ranks.append(rankdata([-sign * values.get(m, worst * sign) for m in methods]))
+        sign = 1 if chosen in COSTS else -1
+        ranks.append(rankdata([sign * values[m] if m in values else np.inf for m in methods]))
     if not ranks:
         return {}, 0
     return dict(zip(methods, np.mean(ranks, axis=0).tolist(), strict=True)), len(ranks)
@@ -203,21 +203,21 @@ def assumptions(plan: Plan, store: ResultStore) -> str:
     for method in stored.methods:
         values = {name: stored.mean(name, method, "auc") for name in ASSUMPTIONS}
         lines.append([method, *(_judged(value) for value in values.values())])
-    return "\n".join(
-        [
-            "## Unit tests of the multiple-instance assumption: AUC",
-            "",
-            "The three algorithms of Raff and Holt (2310.17867). Training bags offer a shortcut "
-            "that the assumption forbids, test bags turn it round: near 1 the method follows the "
-            f"assumption (bold from {FOLLOWS} on), below 0.5 it takes the shortcut (in italics). "
-            "That is no fault where bags of both kinds may have rows of their own; it is one where "
-            "only positive bags may.",
-            "",
-            markdown_table(["method", *ASSUMPTIONS], lines),
-            "",
-            *(f"- {p.name}: {load_set(p.chosen).description}" for p in stored.plan.sets),
-        ]
+    return section(
+        "Unit tests of the multiple-instance assumption: AUC",
+        "The three algorithms of Raff and Holt (2310.17867). Training bags offer a shortcut "
+        "that the assumption forbids, test bags turn it round: near 1 the method follows the "
+        f"assumption (bold from {FOLLOWS} on), below 0.5 it takes the shortcut (in italics). "
+        "That is no fault where bags of both kinds may have rows of their own; it is one where "
+        "only positive bags may.",
+        markdown_table(["method", *ASSUMPTIONS], lines),
+        "\n".join(f"- {p.name}: {load_set(p.chosen).description}" for p in stored.plan.sets),
     )
+
+
+def section(title: str, *paragraphs: str) -> str:
+    """Return a section of a page in Markdown."""
+    return "\n\n".join([f"## {title}", *paragraphs])
 
 
 def _judged(auc: float | None) -> str:
@@ -249,16 +249,12 @@ def leaks(plan: Plan, store: ResultStore) -> str:
         lines.append([name, *cells])
     if not lines:
         return ""
-    return "\n".join(
-        [
-            "## Leak test: AUC after training on permuted labels",
-            "",
-            "Labels are permuted within training parts and within test parts, anew for each fit; "
-            "in brackets how many fits. Whoever has seen no test label is at 0.5, up to the "
-            "standard error. "
-            f"{n - len(far)} of {n} cells are within {LEAK}{'; not: ' if far else ''}"
-            f"{', '.join(far)}. {clear} are above it by more than two standard errors.",
-            "",
-            markdown_table(["set", *stored.methods], lines),
-        ]
+    return section(
+        "Leak test: AUC after training on permuted labels",
+        "Labels are permuted within training parts and within test parts, anew for each fit; "
+        "in brackets the count of fits. A method that uses no test label has 0.5, up to the "
+        "standard error. "
+        f"{n - len(far)} of {n} cells are within {LEAK}{'; not: ' if far else ''}"
+        f"{', '.join(far)}. {clear} are above it by more than two standard errors.",
+        markdown_table(["set", *stored.methods], lines),
     )

@@ -74,9 +74,9 @@ def run_confined(function: Callable[[], dict[str, Any]], limits: Limits) -> dict
             if since >= STUCK:
                 return {"failed": f"stuck: it used no CPU time for {STUCK} s"}
         return receiver.recv()
-    except EOFError:  # the child died without a word
+    except EOFError:  # the child ended without a result
         child.join()
-        return {"failed": _last_words(child.exitcode, limits)}
+        return {"failed": _reason_of_end(child.exitcode, limits)}
     finally:
         child.kill()  # its result has arrived
         child.join()
@@ -94,7 +94,7 @@ def _cpu_seconds(process: int | None) -> tuple[float, bool]:
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK"), state == "T"
 
 
-def _last_words(exitcode: int | None, limits: Limits) -> str:
+def _reason_of_end(exitcode: int | None, limits: Limits) -> str:
     if exitcode == -signal.SIGXCPU:
         return f"took more than {limits.seconds:g} s of CPU time"
     if exitcode == -signal.SIGKILL:
@@ -161,7 +161,7 @@ def _status(name: str) -> int:
 
 @cache
 def warm_up(method: str, task: str) -> None:
-    """Fit a toy in a child, learn which modules that takes, and import them here.
+    """Import here what a fit imports, which a fit to toy data in a child process shows.
 
     The fit itself must not happen here: a process that has run autograd cannot be forked safely.
     """

@@ -29,7 +29,7 @@ _TUNED = {"ridge": "auto", "selection": 5}
 
 @dataclass(frozen=True)
 class Method:
-    """A class with what the bench must know about it.
+    """A class, and the facts about it that the bench needs.
 
     The class is called with the task ("binary", "multiclass" or "regression"), the family of the
     response and a seed, as far as its constructor has parameters `task`, `family` and `seed`. It
@@ -44,7 +44,7 @@ class Method:
     description: str = ""
     tasks: tuple[str, ...] = ("binary", "multiclass", "regression")
     needs: tuple[str, ...] = ()  #: Modules that must be installed.
-    #: Whether rows are standardized on the training part before `fit` sees them.
+    #: Whether rows are standardized by means and spreads of the training part before `fit`.
     standardizes: bool = True
     #: Plain values that results depend on; they and the revision are part of the key.
     settings: dict[str, Any] = field(default_factory=dict)
@@ -154,7 +154,7 @@ class Own:
     ) -> None:
         kind = "Regressor" if task == "regression" else "Classifier"
         with_log_link = [name for name, known in FAMILIES.items() if known.has_log_link]
-        # A log link is asked for; "auto" finds out about other responses.
+        # A log link must be stated; "auto" chooses by the response otherwise.
         stated = {"family": family} if family in with_log_link else {}
         face = getattr(diagatt, f"{estimator}{kind}")
         self.model = face(**settings, **stated, random_state=seed)

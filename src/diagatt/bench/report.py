@@ -17,6 +17,7 @@ from diagatt.bench.comparison import (
     critical_difference,
     leaks,
     mean_ranks,
+    section,
     tried_on_most,
 )
 from diagatt.bench.confined import Limits
@@ -105,23 +106,18 @@ def one_minute(stored: Comparison) -> str:
         "CPU s per fit, median",
     ]
     fits = sum(len(splits) for splits in stored.found.values())
-    return "\n".join(
-        [
-            "## In one minute",
-            "",
-            f"{len(stored.sets)} sets of bags, {len(stored.methods)} methods, {fits} of "
-            f"{len(stored.plan.tasks())} planned fits, all on the same splits; nothing was chosen "
-            "by test results. The main score is AUC (binary), accuracy "
-            "(several classes) or R² (regression). Rank 1 is best. Methods for two classes only "
-            "are ranked on binary sets; ranks are over sets that all ranked methods have tried, "
-            "and a method that has tried fewer than half of the sets, or leaves some out for their "
-            "size, is not ranked. So far "
-            f"{fits / len(stored.found):.1f} splits have been run per set and method.",
-            "",
-            markdown_table(head, lines),
-            "",
-            *_sentences(stored, ranks),
-        ]
+    return section(
+        "In one minute",
+        f"{len(stored.sets)} sets of bags, {len(stored.methods)} methods, {fits} of "
+        f"{len(stored.plan.tasks())} planned fits, all on the same splits; nothing was chosen "
+        "by test results. The main score is AUC (binary), accuracy "
+        "(several classes) or R² (regression). Rank 1 is best. Methods for two classes only "
+        "are ranked on binary sets; ranks are over sets that all ranked methods have tried, "
+        "and a method that has tried fewer than half of the sets, or leaves some out for their "
+        "size, is not ranked. So far "
+        f"{fits / len(stored.found):.1f} splits have been run per set and method.",
+        markdown_table(head, lines),
+        "\n".join(_sentences(stored, ranks)),
     )
 
 
@@ -214,15 +210,11 @@ def differences(stored: Comparison) -> str:
             mark = "**" if low > 0 or high < 0 else ""
             cells.append(f"{mark}{mean:+.3f}{mark} [{low:+.2f}, {high:+.2f}]")
         lines.append([name, score, *cells])
-    return "\n".join(
-        [
-            f"## {DEFAULT} minus others, main score",
-            "",
-            "Paired over splits; in brackets the corrected resampled 95 % t interval (Nadeau and "
-            "Bengio); bold where it excludes 0; without brackets one split alone has been run.",
-            "",
-            markdown_table(["set", "score", *others], lines),
-        ]
+    return section(
+        f"{DEFAULT} minus others, main score",
+        "Paired over splits; in brackets the corrected resampled 95 % t interval (Nadeau and "
+        "Bengio); bold where it excludes 0; without brackets one split alone has been run.",
+        markdown_table(["set", "score", *others], lines),
     )
 
 
@@ -245,7 +237,7 @@ def score_table(stored: Comparison, score: str, title: str, digits: int) -> str:
         lines.append([name, *cells])
     if not lines:
         return ""
-    return "\n".join([f"## {title}", "", markdown_table(["set", *stored.methods], lines)])
+    return section(title, markdown_table(["set", *stored.methods], lines))
 
 
 def not_run(stored: Comparison) -> str:
@@ -264,7 +256,7 @@ def not_run(stored: Comparison) -> str:
     lines += [[m, "not run yet", ", ".join(names)] for m, names in missing.items() if names]
     if not lines:
         return ""
-    return "\n".join(["## Without a result", "", markdown_table(["method", "why", "sets"], lines)])
+    return section("Without a result", markdown_table(["method", "why", "sets"], lines))
 
 
 def the_sets(stored: Comparison) -> str:
@@ -277,7 +269,7 @@ def the_sets(stored: Comparison) -> str:
         known = "yes" if bags.row_labels is not None else ""
         lines.append([place.name, *facts, grouped, known, bags.description, bags.source])
     head = ["set", "samples", "rows", "features", "task", "splits", "grouped", "key rows known"]
-    return "\n".join(["## The sets", "", markdown_table([*head, "what", "from"], lines)])
+    return section("The sets", markdown_table([*head, "what", "from"], lines))
 
 
 def the_methods(stored: Comparison) -> str:
@@ -286,7 +278,7 @@ def the_methods(stored: Comparison) -> str:
         [m, METHODS[m].description, "standardized" if METHODS[m].standardizes else "as given"]
         for m in stored.plan.methods
     ]
-    return "\n".join(["## The methods", "", markdown_table(["method", "what", "rows"], lines)])
+    return section("The methods", markdown_table(["method", "what", "rows"], lines))
 
 
 def rules(stored: Comparison) -> str:
@@ -295,32 +287,29 @@ def rules(stored: Comparison) -> str:
     machine = json.loads(machines[0][0]) if machines else {}
     versions = ", ".join(f"{name} {value}" for name, value in sorted(machine.items()))
     hours, n_cells = stored.hours()
-    return "\n".join(
-        [
-            "## Rules",
-            "",
-            "- Outer splits are fixed and stored with the library: five folds, three times over "
-            "below 300 samples; classes are stratified; groups (pools of source rows, scaffolds, "
-            "equal sentences) stay together.",
-            "- Every fitted step happens inside the training part: scaling, tuning, choosing, "
-            "stopping. Rows are standardized by means and standard deviations of the training "
-            f"rows for every method but {DEFAULT}, which prepares rows itself.",
-            "- Rivals run with their documented defaults; what is tuned or stopped inside is said "
-            "in the table above.",
-            f"- Log score: probabilities are kept from 0 by {FLOOR}; regressions get the "
-            "dispersion that the other half of the test samples shows.",
-            "- One thread per fit, in a process of its own; a fit that uses up "
-            f"{Limits().seconds:g} CPU seconds (or what --limit says) is recorded as “time”, "
-            "whatever it would have scored. A method that fails on the first split of a set is not "
-            "tried on the others.",
-            f"- By the seconds that are stored, all splits of the {n_cells} pairs of a set and a "
-            f"method that have results take {hours:.1f} hours of CPU time, on two cores half of "
-            "it. To keep it so, nothing is left out but by size: " + _left_out_by_size() + ".",
-            f"- Run {min(stored.dates)} to {max(stored.dates)} on: {versions}.",
-            "- Repeat one set: `diagatt bench run --sets musk1`; add your own bags and method: "
-            "`diagatt bench run --sets mine.npz --rivals my_model.py`.",
-        ]
-    )
+    facts = [
+        "- Outer splits are fixed and stored with the library: five folds, three times over "
+        "below 300 samples; classes are stratified; groups (pools of source rows, scaffolds, "
+        "equal sentences) stay together.",
+        "- Every fitted step happens inside the training part: scaling, tuning, choosing, "
+        "stopping. Rows are standardized by means and standard deviations of the training "
+        f"rows for every method but {DEFAULT}, which prepares rows itself.",
+        "- Rivals run with their documented defaults; what is tuned or stopped inside is stated "
+        "in the table above.",
+        f"- Log score: probabilities are kept from 0 by {FLOOR}; regressions get the "
+        "dispersion that the other half of the test samples shows.",
+        "- One thread per fit, in a process of its own; a fit that uses up "
+        f"{Limits().seconds:g} CPU seconds (or the limit that --limit sets) is recorded as “time”, "
+        "whatever it would have scored. A method that fails on the first split of a set is not "
+        "tried on the others.",
+        f"- By the seconds that are stored, all splits of the {n_cells} pairs of a set and a "
+        f"method that have results take {hours:.1f} hours of CPU time, on two cores half of "
+        "it. Nothing is left out but for its size: " + _left_out_by_size() + ".",
+        f"- Run {min(stored.dates)} to {max(stored.dates)} on: {versions}.",
+        "- Repeat one set: `diagatt bench run --sets musk1`; add your own bags and method: "
+        "`diagatt bench run --sets mine.npz --rivals my_model.py`.",
+    ]
+    return section("Rules", "\n".join(facts))
 
 
 def _left_out_by_size() -> str:

@@ -222,7 +222,7 @@ def make_folds(bags: Bags) -> np.ndarray:
 
 
 def fingerprint(bags: Bags) -> str:
-    """Return a short digest of lengths and classes, which tells whether data are the same."""
+    """Return a short digest of lengths and classes, which differs if the data do."""
     content = bags.X.lengths.tobytes()
     if bags.classifies:
         content += np.unique(bags.y, return_inverse=True)[1].astype(np.int64).tobytes()

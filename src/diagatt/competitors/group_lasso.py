@@ -73,7 +73,7 @@ def row_design(
 
 
 class WeightedLoss:
-    """The loss Σ_i w_i ℓ(y_i, z_i) in the form that skglm's block coordinate descent asks for.
+    """The loss Σ_i w_i ℓ(y_i, z_i) in the form that skglm's block coordinate descent takes.
 
     ℓ is (y − z)²/2, or log(1 + exp(−yz)) with y in {−1, 1} if `logistic`. skglm compiles the class
     with numba, hence plain code without types. The group losses of skglm itself have no sample

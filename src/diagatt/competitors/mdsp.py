@@ -230,7 +230,7 @@ class _MDSP(Unweighted, Padded):
         return cls(**{**EARLY_STOPPING, **parameters})
 
     def _train(self, problem: Samples, seed: int, memo: dict) -> None:
-        if self.stop_early:  # centres that are kept learn nothing from the samples
+        if self.stop_early:  # centres that are kept do not depend on the responses
             length, spread = early_rule(problem)
             self.step_size_, self.history_, self.n_iter_ = length / self.max_steps, [], 0
             shape = self.n_rows_, problem.n_features * problem.n_outputs
@@ -255,7 +255,7 @@ class _MDSP(Unweighted, Padded):
         return self._individual(problem).z
 
     def _predictor(self, values: Tensor, offsets: Tensor) -> Tensor:
-        # Without responses there are no coefficients, so `_fit_new` is asked instead.
+        # Without responses there are no coefficients: `_fit_new` replaces this method.
         raise NotImplementedError(f"{type(self).__name__} predicts only where y is known.")
 
     def _row_scores(self, values: Tensor, offsets: Tensor) -> Tensor:
@@ -350,7 +350,7 @@ class MDSPRegressor(Regression, _MDSP):
         return super().predict(X, y)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # type: ignore[override]
-        """Return R² of the fitted responses; it says nothing about unknown responses."""
+        """Return R² of the fitted responses, which is no measure of unknown responses."""
         return self._score_of(X, y, self.predict(X, y), sample_weight)
 
 
@@ -393,5 +393,5 @@ class MDSPClassifier(Classification, _MDSP):
         return super().predict(X, y)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # type: ignore[override]
-        """Return the share of right classes; it says nothing about unknown classes."""
+        """Return the share of right classes, which is no measure of unknown classes."""
         return self._score_of(X, y, self.predict(X, y), sample_weight)

@@ -11,62 +11,40 @@ from torch import Tensor
 from diagatt import attributes
 from diagatt.attention.standard import StandardAttention
 from diagatt.competitors.shared import Padded
-from diagatt.estimators.competitor import TRAINING_RULES
+from diagatt.estimators.competitor import TrainedCompetitor
 from diagatt.estimators.response import Classification, Regression
-from diagatt.localization import N_LOCATED
 from diagatt.parameters import at_least, count, positive, several
-from diagatt.solvers.gradient.adam import train
-from diagatt.solvers.gradient.train import in_blocks
 from diagatt.solvers.problem import Samples
 
 
 @dataclass(eq=False, repr=False)
-class _StdAtt(Padded):
+class _StdAtt(TrainedCompetitor, Padded):
     """What regression and classification share."""
 
     n_heads: Any = 1
     _: KW_ONLY
-    family: str = "auto"
-    optimizer: str = "auto"
     learning_rate: float = 1e-3
-    batch_size: int = 32
     max_epochs: Any = 4
-    tolerance: float = 1e-6
     ridge: float = 1.0
-    score_ridge: float = 1.0
-    init_scale: float = 1.0
     memory_limit: float = 2**30
-    n_located: int = N_LOCATED
-    selection: str | int = "holdout"
-    random_state: Any = None
-    device: str = "cpu"
-    verbose: bool = False
 
     grids: ClassVar = {"n_heads": (1, 2, 3), "max_epochs": (1, 2, 4, 8)}
     rules: ClassVar = {
-        **TRAINING_RULES,
         "n_heads": several(count(1)),
         "ridge": at_least(0),
         "memory_limit": positive(),
     }
     fitted_rules: ClassVar[attributes.Rules] = {
         **dict.fromkeys(("query_key_", "value_", "intercept_"), attributes.floats()),
-        "history_": attributes.report(),
-        "n_iter_": count(),
-        "max_epochs_": count(1),
         "n_heads_": count(1),
     }
     per_position: ClassVar = "one line of its value matrix"
     n_heads_: int = field(init=False)
 
     def _train(self, problem: Samples, seed: int, memo: dict) -> None:
-        module = StandardAttention(
-            *(problem.n_features, self.n_rows_, self.n_heads_, problem.n_outputs),
-            memory_limit=self.memory_limit,
-        ).to(problem.values)
-        module.reset_parameters(self.init_scale, torch.Generator().manual_seed(seed))
-        self.history_ = train(module, problem, self._training(), seed)
-        self.n_iter_ = len(self.history_)
+        sizes = (problem.n_features, self.n_rows_, self.n_heads_, problem.n_outputs)
+        module = StandardAttention(*sizes, memory_limit=self.memory_limit)
+        self._fit_module(module, problem, seed)
         self.query_key_ = module.matrix().detach().cpu().numpy()  # (R, d, d)
         self.value_ = module.value.detach().cpu().numpy()  # (R, p, d, K)
         self.intercept_ = module.intercept.detach().cpu().numpy()  # (K,)
@@ -82,14 +60,9 @@ class _StdAtt(Padded):
         W, V, b = (torch.from_numpy(array).to(self.device) for array in arrays)
         return StandardAttention.from_arrays(W, V, b, self.memory_limit)
 
-    def _predictor(self, values: Tensor, offsets: Tensor) -> Tensor:
-        module = self.to_module()
-        return in_blocks(module, values.to(module.value.dtype), offsets, module)
-
     def _row_scores(self, values: Tensor, offsets: Tensor) -> Tensor:
         """Return the norms of the rows of C_r, (N, R); each head names ⌊n_located/R⌋ rows."""
-        module = self.to_module()
-        return in_blocks(module, values.to(module.value.dtype), offsets, module.row_effects)
+        return self._from_module("row_effects", values, offsets)
 
 
 class StdAttRegressor(Regression, _StdAtt):

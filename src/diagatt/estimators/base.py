@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -15,7 +17,6 @@ from sklearn.base import BaseEstimator
 from diagatt import attributes, coerce, names, parameters
 from diagatt.arrays import InputError
 from diagatt.covariates import parted
-from diagatt.estimators.units import warn_of_units
 from diagatt.families import Family, check_response
 from diagatt.persistence import SavedToFile
 from diagatt.ragged import RaggedRows
@@ -30,6 +31,9 @@ OUT_OF_MEMORY = ("Unable to allocate", "allocate memory", "out of memory")
 
 # Largest offset of a log link: e to this power is still a number of single precision.
 LARGEST_LOG = 80.0
+
+# Standard deviation of features from which on training may not converge, and rows that decide it.
+LARGEST_SPREAD, MOST_ROWS = 1e3, 65_536
 
 
 class RowsEstimator(SavedToFile, BaseEstimator, ABC):
@@ -123,9 +127,18 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         problem = fitted._problem(X, y, sample_weight, covariates, **known)
         if self._depends_on_units and problem.in_memory is not None:
             warn_of_units(problem.in_memory.values, problem.n_samples)
-        try:
+        with self._explained_breakdown(problem):
             fitted._fit_problem(problem)
             attributes.refuse_nonfinite(fitted)
+        fitted._family_of_fit = self.family
+        self.__dict__ = fitted.__dict__
+        return self
+
+    @contextmanager
+    def _explained_breakdown(self, problem: Any) -> Iterator[None]:
+        """Say what to do where numbers or the memory do not suffice for a fit."""
+        try:
+            yield
         except BREAKDOWNS as error:
             raise DivergedError(
                 f"the fit of {type(self).__name__} broke down ({error}): rows, responses, "
@@ -140,9 +153,6 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
                 f"the fit of {type(self).__name__} to {problem.n_features} features needs more "
                 f"memory than there is: choose fewer features{way}."
             ) from error
-        fitted._family_of_fit = self.family
-        self.__dict__ = fitted.__dict__
-        return self
 
     def _problem(
         self,
@@ -324,3 +334,26 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         return tags
+
+
+def warn_of_units(values: torch.Tensor, n_samples: int) -> None:
+    """Warn if features are so small that penalties decide the fit, or so large that steps do.
+
+    A ridge of 1 halves coefficients where the squares of centred pooled rows add up to 1, and their
+    sum is about n times the variance of rows. Constant rows have no unit.
+    """
+    some = values[:: -(-len(values) // MOST_ROWS)].double()
+    variances = some.var(dim=0, correction=0)
+    largest, total = float(variances.max()) ** 0.5, float(variances.sum())
+    if n_samples * total < 1 and 1e-12 * float(some.abs().max()) < largest:
+        found = "small (standard deviations of at most {:.1g}) that penalties decide this fit"
+    elif largest > LARGEST_SPREAD:
+        found = "large (standard deviations of up to {:.1g}) that training may end early"
+    else:
+        return
+    warnings.warn(
+        f"the features of X are so {found.format(largest)}: standardize the rows, or choose "
+        "solver='auto' of DiagAttRegressor and DiagAttClassifier, which does not depend on units.",
+        UserWarning,
+        stacklevel=5,
+    )

@@ -50,7 +50,7 @@ class _Blended(TakesCovariates, RowsEstimator):
     members_: list[Any] = field(init=False)
 
     @property
-    def _depends_on_units(self) -> bool:  # its members do, and say so themselves
+    def _depends_on_units(self) -> bool:  # its members do, and warn themselves
         return False
 
     def fit(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,23 +18,17 @@ from torch import Tensor
 from diagatt import attributes, coerce
 from diagatt.covariates import parted
 from diagatt.estimators.base import RowsEstimator
-from diagatt.localization import top_rows, top_rows_of_heads
+from diagatt.localization import N_LOCATED, top_rows, top_rows_of_heads
 from diagatt.parameters import Rule, at_least, count, either, one_of, several, values_to_try
 from diagatt.ragged import RaggedRows
 from diagatt.selection import select
-from diagatt.solvers.gradient.train import OPTIMIZERS, Training
+from diagatt.solvers.gradient.adam import train
+from diagatt.solvers.gradient.train import OPTIMIZERS, Training, in_blocks
 from diagatt.solvers.problem import Samples
 
 # Most steps of L-BFGS, and how many of them it remembers: with ten, it stops short of the optimum
 # of these modules.
 LBFGS_STEPS, LBFGS_MEMORY = 2000, 50
-# Parameters of competitors that train a torch module.
-TRAINING_RULES: Mapping[str, Rule] = {
-    "optimizer": one_of(*OPTIMIZERS),
-    "batch_size": count(1),
-    "max_epochs": several(count(1)),
-    **dict.fromkeys(("learning_rate", "tolerance", "score_ridge", "init_scale"), at_least(0)),
-}
 
 
 class Competitor(RowsEstimator):
@@ -123,12 +118,6 @@ class Competitor(RowsEstimator):
         for name, value in fitted.items():
             setattr(self, name, value)
 
-    def _training(self) -> Training:
-        """Return the settings of training, with the tuned values of parameters that were tuned."""
-        names = set(Training.__dataclass_fields__) & set(self.get_params(deep=False))
-        used = {n: getattr(self, f"{n}_", getattr(self, n)) for n in names}
-        return Training(**used, max_steps=LBFGS_STEPS, memory=LBFGS_MEMORY)
-
     # ------------------------------------------------------------------ predicting
 
     def _packed(self, X: Any) -> tuple[Tensor, Tensor]:
@@ -164,3 +153,60 @@ class Competitor(RowsEstimator):
         scores = self._row_scores(values, offsets).cpu().numpy()
         rank = top_rows if scores.ndim == 1 else top_rows_of_heads
         return rank(scores, offsets.cpu().numpy(), self.n_located)
+
+
+@dataclass(eq=False, repr=False)
+class TrainedCompetitor(Competitor):
+    """A competitor that trains a torch module, by mini-batch Adam or full-batch L-BFGS."""
+
+    _: KW_ONLY
+    family: str = "auto"
+    optimizer: str = "auto"
+    learning_rate: float = 3e-3
+    batch_size: int = 32
+    max_epochs: Any = 20
+    tolerance: float = 1e-6
+    ridge: Any = 1.0
+    score_ridge: float = 1.0
+    init_scale: float = 1.0
+    n_located: int = N_LOCATED
+    selection: str | int = "holdout"
+    random_state: Any = None
+    device: str = "cpu"
+    verbose: bool = False
+
+    rules: ClassVar[Mapping[str, Rule]] = {
+        "optimizer": one_of(*OPTIMIZERS),
+        "batch_size": count(1),
+        "max_epochs": several(count(1)),
+        **dict.fromkeys(("learning_rate", "tolerance", "score_ridge", "init_scale"), at_least(0)),
+    }
+    fitted_rules: ClassVar[attributes.Rules] = {
+        "history_": attributes.report(),
+        "n_iter_": count(),
+        "max_epochs_": count(1),
+    }
+
+    @abstractmethod
+    def to_module(self) -> Any:
+        """Return the fitted model as a torch module."""
+
+    def _fit_module(self, module: Any, problem: Samples, seed: int) -> Any:
+        """Train the module from a random start, and return it."""
+        module.to(problem.values)
+        module.reset_parameters(self.init_scale, torch.Generator().manual_seed(seed))
+        names = set(Training.__dataclass_fields__) & set(self.get_params(deep=False))
+        used = {n: getattr(self, f"{n}_", getattr(self, n)) for n in names}  # tuned or given
+        how = Training(**used, max_steps=LBFGS_STEPS, memory=LBFGS_MEMORY)
+        self.history_ = train(module, problem, how, seed)
+        self.n_iter_ = len(self.history_)
+        return module
+
+    def _predictor(self, values: Tensor, offsets: Tensor) -> Tensor:
+        return self._from_module("forward", values, offsets)
+
+    def _from_module(self, method: str, values: Tensor, offsets: Tensor) -> Tensor:
+        """Return what a method of the fitted module returns for packed samples."""
+        module = self.to_module()
+        values = values.to(module.value.dtype)
+        return in_blocks(module, values, offsets, getattr(module, method))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -69,7 +69,7 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
     verbose : bool
         Show progress bars.
     encoder : transformer of scikit-learn, MLP or torch module, optional
-        Fitted to all rows before the model, which sees encoded rows: ``StandardScaler()``,
+        Fitted to all rows before the model, which takes encoded rows: ``StandardScaler()``,
         ``PCA(20)``, ``Nystroem(n_components=100)`` or a pipeline of these. It is saved with the
         model, as arrays. Sparse rows are always encoded, by `diagatt.encoders.Principal` if no
         encoder is given. A `diagatt.encoders.MLP` or a torch module is trained together with the
@@ -94,8 +94,8 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
         Score ν and value a of the none-row, if the solver has ``none=True``.
     prevalence_ : float or None
         π̂, the estimated share of samples that have a row of interest, if the solver has
-        ``none=True``. Two classes, counts and amounts may say little about it: of the mixture
-        solver, it is then no finding.
+        ``none=True``. Two classes, counts and amounts may hold little information about it:
+        the share that the mixture solver reports is then no finding.
     prevalence_interval_ : array of shape (2,), or None
         95 % interval for the share by the likelihood ratio, of the likelihood solver for up to
         5000 samples.
@@ -184,10 +184,6 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
         predicted = self.predict(X, covariates, offset, exposure)
         return self._score_of(X, y, predicted, sample_weight)
 
-    @classmethod
-    def _estimator_type_name(cls) -> str:
-        return "regressor"
-
     @from_sources
     @by_shard
     def predict_interval(
@@ -203,7 +199,7 @@ class DiagAttRegressor(RegressionOutcomes, _DiagAtt):
         With several outcomes, the shape is (n_samples, n_outputs, 2), and every single interval
         holds with this probability.
 
-        The intervals are calibrated on samples that the fits had not seen and that are about as
+        The intervals are calibrated on samples that were held out of the fits and that are about as
         ambiguous (in the least, middle or most ambiguous third), and they are wider where rows
         disagree (`diagatt.certainty.conformal`). The default solver calibrates itself; after other
         solvers, call `calibrate` first.
@@ -275,6 +271,8 @@ random_state, device, verbose, encoder, missing
     (2, 2)
     """
 
+    _papers_temperature: ClassVar[float] = 1000.0
+
     @from_sources
     def fit(
         self,
@@ -312,9 +310,7 @@ random_state, device, verbose, encoder, missing
                     "its own weights; write them into the store."
                 )
             sample_weight = coerce.class_weights(class_weight, y, sample_weight, len(X))
-        known = {"groups": groups, "offset": offset, "exposure": exposure}
-        if row_labels is not None:
-            known["row_labels"] = row_labels
+        known = {"groups": groups, "offset": offset, "exposure": exposure, "row_labels": row_labels}
         return self._fit(X, y, sample_weight, covariates, **known)
 
     @from_sources
@@ -350,10 +346,6 @@ random_state, device, verbose, encoder, missing
         """Return the share of samples whose class, or all of whose labels, are predicted right."""
         return self._score_of(X, y, self.predict(X, covariates, offset), sample_weight)
 
-    @classmethod
-    def _estimator_type_name(cls) -> str:
-        return "classifier"
-
     @from_sources
     @by_shard
     def predict_set(
@@ -365,7 +357,7 @@ random_state, device, verbose, encoder, missing
         probable class where that class is frequent and usually more probable still. It also holds
         within the least, the middle and the most ambiguous third of samples, as far as a class has
         20 samples in each. There is one array of classes per sample, or, with several labels, a
-        list of such arrays. The sets are calibrated on samples that the fits had not seen. The
+        list of such arrays. The sets are calibrated on samples that were held out of the fits. The
         default solver calibrates itself; after other solvers, call `calibrate` first.
 
         Parameters

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, replace
 from inspect import Signature, signature
 from pathlib import Path
@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 
 from diagatt import parameters
 from diagatt.attention.coupling import COUPLINGS
+from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.certainty.rows import LEAST_UNEVENNESS, warn_of_no_row
 from diagatt.encoders.trained import is_trained
 from diagatt.estimators.containers import from_sources
@@ -45,17 +46,24 @@ from diagatt.solvers.heads import fit_heads, heads_to_try
 from diagatt.solvers.problem import Problem
 from diagatt.solvers.shape import fit_with_shape, fits_once, with_started_family
 
-# What a contestant's label says of a feature.
+# How the label of a contestant names the feature whose extreme it uses.
 _EXTREME = re.compile(r"(largest|smallest) x(\d+)")
 
 
-def _warn_of_no_state(path: Path, before: Any) -> None:
-    """Warn if a fit did not write to its checkpoint, so that it could not be resumed."""
-    if version(path) == before:
+@contextmanager
+def _warning_if_unused(checkpoint: Checkpoint | None, problem: Problem) -> Iterator[None]:
+    """Warn if a fit does not write to its checkpoint, so that it could not be resumed."""
+    if checkpoint is None:
+        yield
+        return
+    path = Path(checkpoint.path)
+    before = version(path)
+    yield
+    if problem.group.rank == 0 and version(path) == before:
         warnings.warn(
             f"checkpoint {path} was not used: fits by L-BFGS, fits without attention and shapes "
             "that are found in turns keep no state, and begin anew after an interruption.",
-            stacklevel=2,
+            stacklevel=3,
         )
 
 
@@ -118,6 +126,7 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
     }
     __signature__ = _ParametersAsSignature()
     _takes_row_weights: ClassVar[bool] = True
+    _papers_temperature: ClassVar[float] = 100.0
     later_parameters: ClassVar[Mapping[str, Any]] = {"encoder": None, "missing": "refuse"}
 
     def __new__(cls, *args: Any, **given: Any) -> Self:
@@ -130,7 +139,7 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
                 )
             if name in cls.former_parameters:
                 raise TypeError(
-                    f"{name} is not a parameter: fits keep that of the samples; write "
+                    f"{name} is not a parameter: a fit has the type of its samples; write "
                     'fit(RaggedRows.coerce(X).astype("float32"), y) or pass float64 rows.'
                 )
             owners = [kind.__name__ for kind in SOLVERS.values() if name in kind.rules]
@@ -165,13 +174,27 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
         >>> DiagAttRegressor.preset("paper", n_heads=2).solver.temperature
         100.0
         """
-        settings = get_preset(cls._estimator_type_name(), name)
-        return cls(**settings).set_params(**parameters)
-
-    @classmethod
-    @abstractmethod
-    def _estimator_type_name(cls) -> str:
-        """Return the kind of estimator, "regressor" or "classifier", by which presets differ."""
+        if name != "paper":
+            raise ValueError(f"unknown preset {name!r}: choose 'paper'.")
+        # Supplement S7.1 says "Adam, default settings" and gives the temperatures. Batch size,
+        # epochs and start are unstated; these reproduce the published tables.
+        solver = Gradient(
+            "factored",
+            temperature=cls._papers_temperature,
+            score_ridge=0.0,
+            optimizer="adam",
+            learning_rate=1e-3,
+            batch_size=32,
+            max_epochs=40,
+            init="zero",
+            init_scale=1.0,
+        )
+        settings: dict[str, Any] = {
+            "score_form": "quadratic",
+            "coupling": "independent",
+            "ridge": 0.0,
+        }
+        return cls(solver=solver, **settings).set_params(**parameters)
 
     @from_sources
     def fit(
@@ -215,9 +238,7 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
             The active row of each sample where it is known, from 0, and −1 elsewhere; for the
             likelihood and the mixture solver and one head.
         """
-        known = {"groups": groups, "offset": offset, "exposure": exposure}
-        if row_labels is not None:
-            known["row_labels"] = row_labels
+        known = {"groups": groups, "offset": offset, "exposure": exposure, "row_labels": row_labels}
         return self._fit(X, y, sample_weight, covariates, **known)
 
     @property
@@ -226,18 +247,13 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
 
     @torch.random.fork_rng(devices=[])  # seeds are our own; the user's generator stays as it is
     def _fit_problem(self, problem: Problem) -> None:
+        """Let the solver fit the model to the problem, and keep the result."""
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         solver, problem = get_solver(self.solver), with_started_family(problem)
         model = Model(1, get_score_form(self.score_form), self.coupling, self.ridge)
         problem, begun = self._with_trained_encoder(problem, solver, model, seed)
         start, checkpoint = self._warm_start(problem) or begun, Checkpoint.of(self.checkpoint)
-        before = None if checkpoint is None else version(Path(checkpoint.path))
-        if not problem.has_one_row_samples_only:
-            for R in heads_to_try(self.n_heads, model, problem):
-                reason = solver.refuse(problem, replace(model, n_heads=R))
-                if reason is not None:
-                    raise ValueError(reason)
-
+        self._refuse_model(problem, solver, model)
         keeps_state = fits_once(problem, solver)
 
         def fit(part: Problem, model: Model, is_last: bool) -> Fitted:
@@ -253,73 +269,92 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
             goes_on = goes_on and (begun is not None or self.n_heads_ == model.n_heads)
             return fit_with_shape(once, part, model, solver, start if goes_on else None)
 
-        fitted, n_heads, criteria = fit_heads(
-            self.n_heads, model, problem, fit, self.selection, seed, solver
-        )
-        if checkpoint is not None and problem.group.rank == 0:
-            _warn_of_no_state(Path(checkpoint.path), before)
+        with _warning_if_unused(checkpoint, problem):
+            fitted, n_heads, criteria = fit_heads(
+                self.n_heads, model, problem, fit, self.selection, seed, solver
+            )
         if not fitted.errors_note:
             fitted = with_errors(fitted, problem, replace(model, n_heads=n_heads))
         if self._integrates(problem):
             self._keep_row_model(fitted)
         self._keep(fitted, n_heads, criteria, problem)
+        if self.has_row_of_interest_ is False:
+            warn_of_no_row(stacklevel=6)  # the line that called fit
+
+    def _refuse_model(self, problem: Problem, solver: Solver, model: Model) -> None:
+        """Refuse, before any work, a model that the solver cannot fit to the problem."""
+        if problem.has_one_row_samples_only:  # no solver is used
+            return
+        for R in heads_to_try(self.n_heads, model, problem):
+            reason = solver.refuse(problem, replace(model, n_heads=R))
+            if reason is not None:
+                raise ValueError(reason)
+
+    # ------------------------------------------------------------------ fitted attributes
 
     def _keep(self, fitted: Fitted, n_heads: int, criteria: list[dict], problem: Problem) -> None:
         """Set the fitted attributes; of a blend, coefficients are those of one fit."""
-        module, blend = fitted.module, fitted.blend
-        is_glm = problem.has_one_row_samples_only
         self.n_heads_, self.n_restarts_ = n_heads, fitted.n_restarts
-        query, key = module.small_factors or (module.query_key.matrix(), None)
-        self.query_ = query.detach().cpu().numpy()  # (M·R, D, q), or W itself
-        self.key_ = None if key is None else key.detach().cpu().numpy()
-        self.value_ = _drop_single(module.value.mT.detach().cpu().numpy(), axis=1)  # (M·R, [K,] d)
-        self.intercept_ = _drop_single(module.intercept.detach().cpu().numpy(), axis=0)
-        self.covariate_coef_ = _drop_single(module.covariate.T.detach().cpu().numpy(), axis=0)
-        self.none_score_ = self.none_value_ = None
-        if module.none is not None:
-            self.none_score_, value = (t.detach().cpu().numpy() for t in module.none)
-            self.none_value_ = _drop_single(value, axis=1)
-        self.prevalence_, ends = fitted.prevalence, fitted.prevalence_interval
-        self.prevalence_interval_ = None if ends is None else np.array(ends)
-        self.n_covariates_ = problem.n_covariates
-        self.temperature_ = float(module.temperature)
-        self.shape_ = (fitted.family or problem.family).shape.numpy()
-        self.score_form_ = module.score_form.name
-        self.coupling_ = module.coupling
-        self.readout_ = module.readout
+        self._keep_parameters(fitted.module)
         self.members_ = []
-        if blend is not None:
-            self.members_ = [StoredMember.of(member) for member in blend.members_list]
-        named = ({"what": self._with_names(line["what"])} for line in fitted.contest)
-        self.contest_ = [line | what for line, what in zip(fitted.contest, named, strict=True)]
-        self.described_ = self._with_names(fitted.described)
-        self.solver_ = "glm" if is_glm else fitted.solver.name
-        self.log_likelihood_ = fitted.log_likelihood
-        self.criteria_ = criteria
+        if fitted.blend is not None:
+            self.members_ = [StoredMember.of(member) for member in fitted.blend.members_list]
         self.value_se_ = None
         if fitted.value_se is not None:
             by_output = fitted.value_se.cpu().numpy().reshape(problem.n_outputs, -1)
             self.value_se_ = _drop_single(by_output, axis=0)
         self._change_units(problem.family)
         self.errors_note_ = fitted.errors_note
-        self.n_samples_, self.n_rows_ = problem.n_samples, problem.n_rows
-        self.history_ = fitted.history
-        self.selection_ = fitted.report
-        self.unevenness_ = [] if is_glm else unevenness(fitted.predictor, problem, fitted.completed)
-        self.has_row_of_interest_ = fitted.finds_rows
-        if not is_glm and max(self.unevenness_) < LEAST_UNEVENNESS and fitted.finds_rows is None:
-            self.has_row_of_interest_ = False
-        self._keep_calibration(fitted.out_of_fold)
+        self.shape_ = (fitted.family or problem.family).shape.numpy()
+        self.prevalence_, ends = fitted.prevalence, fitted.prevalence_interval
+        self.prevalence_interval_ = None if ends is None else np.array(ends)
+        self._keep_report(fitted, criteria, problem)
+        self._keep_evidence(fitted, problem)
         self._state = fitted.state
-        if self.has_row_of_interest_ is False:
-            warn_of_no_row(stacklevel=7)  # the line that called fit
+
+    def _keep_parameters(self, module: DiagonalAttention) -> None:
+        """Keep the parameters of a module as arrays, and its settings."""
+        query, key = module.small_factors or (module.query_key.matrix(), None)
+        self.query_ = query.detach().cpu().numpy()  # (M·R, D, q), or W itself
+        self.key_ = None if key is None else key.detach().cpu().numpy()
+        self.value_ = _drop_single(module.value.mT.detach().cpu().numpy(), axis=1)  # (M·R, [K,] d)
+        self.intercept_ = _drop_single(module.intercept.detach().cpu().numpy(), axis=0)
+        self.covariate_coef_ = _drop_single(module.covariate.T.detach().cpu().numpy(), axis=0)
+        self.n_covariates_ = len(module.covariate)
+        self.none_score_ = self.none_value_ = None
+        if module.none is not None:
+            self.none_score_, value = (t.detach().cpu().numpy() for t in module.none)
+            self.none_value_ = _drop_single(value, axis=1)
+        self.temperature_ = float(module.temperature)
+        self.score_form_ = module.score_form.name
+        self.coupling_, self.readout_ = module.coupling, module.readout
+
+    def _keep_report(self, fitted: Fitted, criteria: list[dict], problem: Problem) -> None:
+        """Keep how the fit was found, and what was compared with it."""
+        self.solver_ = "glm" if problem.has_one_row_samples_only else fitted.solver.name
+        self.n_samples_, self.n_rows_ = problem.n_samples, problem.n_rows
+        self.history_, self.selection_ = fitted.history, fitted.report
         self.n_iter_ = max(len(history) for history in fitted.history)
+        self.log_likelihood_, self.criteria_ = fitted.log_likelihood, criteria
+        self.contest_ = [
+            {**line, "what": self._with_names(line["what"])} for line in fitted.contest
+        ]
+        self.described_ = self._with_names(fitted.described)
         self.communication_ = {
             "processes": problem.group.size,
             "reductions": problem.group.reductions,
             "bytes": problem.group.traffic,
             "sample_bytes": problem.group.exchanged,
         }
+
+    def _keep_evidence(self, fitted: Fitted, problem: Problem) -> None:
+        """Keep how uneven attention is, whether rows matter, and the calibration."""
+        self.unevenness_, self.has_row_of_interest_ = [], fitted.finds_rows
+        if not problem.has_one_row_samples_only:
+            self.unevenness_ = unevenness(fitted.predictor, problem, fitted.completed)
+            if max(self.unevenness_) < LEAST_UNEVENNESS and fitted.finds_rows is None:
+                self.has_row_of_interest_ = False
+        self._keep_calibration(fitted.out_of_fold)
 
     def _with_names(self, label: str) -> str:
         """Return the label of a contestant with the name of the feature whose extreme it uses."""
@@ -333,33 +368,3 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
 def _drop_single(array: np.ndarray, axis: int) -> Any:
     """Drop the axis of outputs if there is one output."""
     return array.squeeze(axis) if array.shape[axis] == 1 else array
-
-
-def get_preset(kind: str, name: str) -> dict[str, Any]:
-    """Return the parameters of a preset for a "regressor" or a "classifier".
-
-    Examples
-    --------
-    >>> get_preset("classifier", "paper")["solver"].temperature
-    1000.0
-    """
-    if name != "paper":
-        raise ValueError(f"unknown preset {name!r}: choose 'paper'.")
-    return {
-        "score_form": "quadratic",
-        "coupling": "independent",
-        "ridge": 0.0,
-        # Supplement S7.1 says "Adam, default settings" and gives the temperatures. Batch size,
-        # epochs and start are unstated; these reproduce the published tables.
-        "solver": Gradient(
-            "factored",
-            temperature=100.0 if kind == "regressor" else 1000.0,
-            score_ridge=0.0,
-            optimizer="adam",
-            learning_rate=1e-3,
-            batch_size=32,
-            max_epochs=40,
-            init="zero",
-            init_scale=1.0,
-        ),
-    }

@@ -32,7 +32,7 @@ ENCODED_SAMPLES = 2000
 
 
 class DiagonalProblem(CertainRows):
-    """Makes the problem of a fit: reads and checks samples, encodes rows, and finds a start."""
+    """What a fit needs before its solver: checked samples, encoded rows, and a start."""
 
     def _check_rows(self, rows: RaggedRows | RowStore) -> None:
         """Refuse samples with fewer rows than heads that need distinct rows."""
@@ -49,7 +49,10 @@ class DiagonalProblem(CertainRows):
     ) -> Problem:
         if not isinstance(X, RowStore):
             self._check_row_labels(known.get("row_labels"))
-            return self._with_missing(super()._problem(X, y, sample_weight, covariates, **known))
+            problem = super()._problem(X, y, sample_weight, covariates, **known)
+            if problem.missing is None or self._integrates(problem):
+                return problem
+            return replace(problem, missing=None)  # imputed numbers stand in their places
         if self.missing != "refuse":
             raise ValueError(
                 "missing='marginalize' is for samples in memory: a RowStore holds none with "
@@ -70,12 +73,6 @@ class DiagonalProblem(CertainRows):
         if self.encoder is not None and not is_trained(self.encoder):
             problem = self._with_encoder(problem)
         return counted_samples(problem)
-
-    def _with_missing(self, problem: Samples) -> Samples:
-        """Return the problem with missing entries to be integrated out, if the solver does that."""
-        if problem.missing is None or self._integrates(problem):
-            return problem
-        return replace(problem, missing=None)
 
     def _integrates(self, problem: Problem) -> bool:
         """Return whether the solver integrates missing entries of rows out."""
@@ -124,7 +121,7 @@ class DiagonalProblem(CertainRows):
         return encode_problem(problem, self.encoder_), begun
 
     def _warm_start(self, problem: Problem) -> Fitted | None:
-        """Return the earlier fit from which this one starts, if `warm_start` asks for that."""
+        """Return the earlier fit from which this one starts, if `warm_start` is set."""
         if not self.warm_start or not hasattr(self, "query_"):
             return None
         shape = (self.n_heads_ * self.n_restarts_, problem.n_outputs, problem.n_features)

@@ -153,9 +153,7 @@ class DiagonalReading(TransformerMixin, FittedDiagonal):
     def _target_place(self, target: Any) -> int:
         """Return the column of a class, or of one of several labels."""
         if not self._fitted_family()[0].classifies:
-            raise ValueError(
-                "target is for classes: the rows that speak for a number are those of attention(X)."
-            )
+            raise ValueError("target is for classes: for numbers, call attention(X) without it.")
         known = [np.asarray(self.classes_).tolist(), list(self._output_names())]
         for names in known:
             if target in names:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,56 +11,31 @@ from torch import Tensor
 
 from diagatt import attributes
 from diagatt.attention.gated import GatedAttention
-from diagatt.estimators.competitor import TRAINING_RULES, Competitor
+from diagatt.estimators.competitor import TrainedCompetitor
 from diagatt.estimators.response import Classification, Regression
 from diagatt.estimators.times import CoxCompetitor
-from diagatt.localization import N_LOCATED
 from diagatt.parameters import at_least, count, several
-from diagatt.solvers.gradient.adam import train
-from diagatt.solvers.gradient.train import in_blocks
 from diagatt.solvers.problem import Samples
 
 
 @dataclass(eq=False, repr=False)
-class _Gated(Competitor):
+class _Gated(TrainedCompetitor):
     """What regression and classification share."""
 
     n_hidden: int = 128
-    _: KW_ONLY
-    family: str = "auto"
-    optimizer: str = "auto"
-    learning_rate: float = 3e-3
-    batch_size: int = 32
-    max_epochs: Any = 20
-    tolerance: float = 1e-6
-    ridge: Any = 1.0
-    score_ridge: float = 1.0
-    init_scale: float = 1.0
-    n_located: int = N_LOCATED
-    selection: str | int = "holdout"
-    random_state: Any = None
-    device: str = "cpu"
-    verbose: bool = False
 
     grids: ClassVar = {"max_epochs": (5, 10, 20, 40), "ridge": (0.1, 1.0, 10.0)}
-    rules: ClassVar = {**TRAINING_RULES, "n_hidden": count(1), "ridge": several(at_least(0))}
+    rules: ClassVar = {"n_hidden": count(1), "ridge": several(at_least(0))}
     fitted_rules: ClassVar[attributes.Rules] = {
         **dict.fromkeys(
             ("content_", "gate_", "mixing_", "value_", "intercept_"), attributes.floats()
         ),
-        "history_": attributes.report(),
-        "n_iter_": count(),
-        "max_epochs_": count(1),
         "ridge_": at_least(0),
     }
 
     def _train(self, problem: Samples, seed: int, memo: dict) -> None:
         module = GatedAttention(problem.n_features, self.n_hidden, problem.n_outputs)
-        module.to(problem.values)
-        module.reset_parameters(self.init_scale, torch.Generator().manual_seed(seed))
-        self.history_ = train(module, problem, self._training(), seed)
-        self.n_iter_ = len(self.history_)
-        for name, tensor in module.state_dict().items():
+        for name, tensor in self._fit_module(module, problem, seed).state_dict().items():
             setattr(self, f"{name}_", tensor.cpu().numpy())
 
     def _fitted_shapes(self) -> dict[str, tuple[int, ...]]:
@@ -77,14 +52,9 @@ class _Gated(Competitor):
         module.load_state_dict({k: torch.from_numpy(getattr(self, f"{k}_")) for k in names})
         return module
 
-    def _predictor(self, values: Tensor, offsets: Tensor) -> Tensor:
-        module = self.to_module()
-        return in_blocks(module, values.to(module.value.dtype), offsets, module)
-
     def _row_scores(self, values: Tensor, offsets: Tensor) -> Tensor:
         """Return the attention weights a_k, (N,)."""
-        module = self.to_module()
-        return in_blocks(module, values.to(module.value.dtype), offsets, module.attention)[:, 0]
+        return self._from_module("attention", values, offsets)[:, 0]
 
     def attention(self, X: Any) -> list[np.ndarray]:
         """Return the weights a_k of the rows of every sample, arrays (p_i, 1) that sum to 1."""

@@ -47,12 +47,12 @@ class SeveralOutcomes(RowsEstimator):
     conformal_dispersions_: np.ndarray | None
 
     def _note_outcomes(self, y: Any, count: int) -> None:
-        """Remember how many outcomes there are, and what a frame calls them."""
+        """Keep the count of outcomes, and their names in a frame."""
         self.n_outputs_ = count
         self._note_names("outcome_names_", names.names_of(y, "y") if count > 1 else None)
 
     def _note_stored_outcomes(self, store: RowStore) -> None:
-        """Remember how many outcomes a store holds, and what it calls them."""
+        """Keep the count and the names of the outcomes of a store."""
         if store.has_times:
             raise ValueError(f"{store.path} holds times to an event: use DiagAttSurvival.")
         found = store.response_names

@@ -64,7 +64,7 @@ class Scored:
 class TakesCovariates:
     """Requests of an estimator that takes covariates, groups, offsets or exposures.
 
-    Every method asks for those of them that it has. Groups are requested so that samples which
+    Every method requests those of them that it has. Groups are requested so that samples which
     ``GroupKFold`` holds out together are held out together inside `fit`, too.
     """
 

@@ -74,10 +74,6 @@ random_state, device, verbose, encoder, missing
 
     rules: ClassVar[Mapping[str, Rule]] = {"ties": parameters.one_of(*TIES)}
 
-    @classmethod
-    def _estimator_type_name(cls) -> str:
-        return "regressor"
-
     # ------------------------------------------------------------------ responses
 
     def _fitted_family(self) -> tuple[Family, int]:

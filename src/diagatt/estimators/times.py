@@ -37,7 +37,7 @@ class StepFunction:
         """Return the value at a time or at several."""
         times = float_array(x, "the time", lambda at: f"times[{', '.join(map(str, at))}]")
         if np.isnan(times).any():
-            raise InputError("a time is NaN: ask for the value at numbers.")
+            raise InputError("a time is NaN: give numbers.")
         values = np.concatenate([[self._before], self.y])
         return values[np.searchsorted(self.x, times, side="right")]
 
@@ -70,7 +70,7 @@ class ReadsTimes(RowsEstimator):
         if not seen[counted].any():
             raise ValueError(
                 f"no event was observed: all {counted.sum()} samples are censored, so that the "
-                "data say nothing about risk."
+                "data hold no information about risk."
             )
         ends = times[counted, 1]
         if len(ends) > 1 and (ends == ends[0]).all() and not (times[counted, 0] > 0).any():

@@ -1,4 +1,4 @@
-"""Response distributions, one class per file; a class that is imported is known by its name."""
+"""Response distributions, one class per file; each registers itself by its name."""
 
 from diagatt.families.accelerated import Accelerated, LogLogistic, LogNormal, Weibull
 from diagatt.families.base import FAMILIES, Family, check_response, get_family

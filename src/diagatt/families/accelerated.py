@@ -42,7 +42,7 @@ class Accelerated(Times):
         """Return the logarithm of the typical time, z itself: means are taken of logarithms."""
         return z
 
-    def link(self, mean):  # noqa: D102
+    def link(self, mean):
         return mean
 
     def _errors(self, y: Tensor, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -69,16 +69,16 @@ class Accelerated(Times):
         value, first, second = found
         return -value, first / sigma, (-second / sigma.square()).clamp(min=0)
 
-    def loss(self, y, z):  # noqa: D102
+    def loss(self, y, z):
         return self._terms(y, z)[0]
 
-    def gradient(self, y, z):  # noqa: D102
+    def gradient(self, y, z):
         return self._terms(y, z)[1][:, None]
 
-    def curvature(self, y, z):  # noqa: D102
+    def curvature(self, y, z):
         return self._terms(y, z)[2][:, None, None]
 
-    def log_normalizer(self, y, phi):  # noqa: D102
+    def log_normalizer(self, y, phi):
         event = self.is_event(y)
         time = torch.where(event, y[:, 1], 1.0)
         return torch.where(event, -torch.log(time) - self.shape[0].to(y).log(), 0.0)
@@ -93,7 +93,7 @@ class Accelerated(Times):
         inside = torch.where(bounded, self.best_interval(width), 0.0)
         return -torch.where(event, mode, inside)
 
-    def null_predictor(self, y, weights):  # noqa: D102
+    def null_predictor(self, y, weights):
         log_time = y[:, 1].clamp(min=1e-30).log()[:, None]
         return ((weights * log_time).sum(dim=0) / weights.sum(dim=0))[:, None]
 
@@ -104,7 +104,7 @@ class Accelerated(Times):
         spread = (w * (logs - (w * logs).sum()).square()).sum().sqrt()
         return self.with_shape(spread.clamp(0.05, 20.0).reshape(1))
 
-    def log_survival(self, times, z):  # noqa: D102
+    def log_survival(self, times, z):
         u = (times.double().clamp(min=EARLIEST).log() - z.double()) / self.shape[0]
         return self.log_tail(u)[0]
 
@@ -112,8 +112,8 @@ class Accelerated(Times):
 def _power_of_e(u: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return eᵘ and its first two derivatives; its parabola at `LARGEST` beyond that.
 
-    The loss stays convex and has the derivatives it claims, so that fits to times in seconds, which
-    begin far from them, find their way.
+    The loss stays convex and its derivatives exact, so that fits to times in seconds, which begin
+    far from the optimum, converge.
     """
     low = torch.exp(u.clamp(max=LARGEST))
     beyond = (u - LARGEST).clamp(min=0)
@@ -141,15 +141,15 @@ class Weibull(Accelerated):
         """−1/σ: a longer time is a smaller hazard."""
         return -1 / float(self.shape[0])
 
-    def log_tail(self, u):  # noqa: D102
+    def log_tail(self, u):
         hazard, first, second = _power_of_e(u)
         return -hazard, -first, -second
 
-    def log_error(self, u):  # noqa: D102
+    def log_error(self, u):
         hazard, first, second = _power_of_e(u)
         return u - hazard, 1 - first, -second
 
-    def best_interval(self, width):  # noqa: D102
+    def best_interval(self, width):
         ratio = torch.exp(width)
         a = width / (ratio - 1)
         return -a + torch.log(-torch.expm1(-a * (ratio - 1)))
@@ -160,15 +160,15 @@ class LogNormal(Accelerated):
 
     name = "lognormal"
 
-    def log_tail(self, u):  # noqa: D102
+    def log_tail(self, u):
         value = torch.special.log_ndtr(-u)
         mills = torch.exp(-0.5 * u.square() - 0.5 * math.log(2 * math.pi) - value)
         return value, -mills, -mills * (mills - u)
 
-    def log_error(self, u):  # noqa: D102
+    def log_error(self, u):
         return -0.5 * u.square() - 0.5 * math.log(2 * math.pi), -u, -torch.ones_like(u)
 
-    def best_interval(self, width):  # noqa: D102
+    def best_interval(self, width):
         return torch.log(torch.erf(width / (2 * math.sqrt(2))))
 
 
@@ -177,13 +177,13 @@ class LogLogistic(Accelerated):
 
     name = "loglogistic"
 
-    def log_tail(self, u):  # noqa: D102
+    def log_tail(self, u):
         p = torch.sigmoid(u)
         return -F.softplus(u), -p, -p * (1 - p)
 
-    def log_error(self, u):  # noqa: D102
+    def log_error(self, u):
         p = torch.sigmoid(u)
         return u - 2 * F.softplus(u), 1 - 2 * p, -2 * p * (1 - p)
 
-    def best_interval(self, width):  # noqa: D102
+    def best_interval(self, width):
         return torch.log(torch.tanh(width / 4))

@@ -62,7 +62,7 @@ class Family(ABC):
     has_log_link: ClassVar[bool] = False
     #: How many numbers one response consists of: y has shape (n,) for one, else (n, width).
     response_width: ClassVar[int] = 1
-    #: How many outcomes one response consists of that each have a density, see `Outcomes`.
+    #: Count of outcomes of one response that each have a density, see `Outcomes`.
     n_outcomes: ClassVar[int] = 1
     #: Whether a mixture over rows predicts what the family does; quantiles cannot be mixed.
     predicts_mixtures: ClassVar[bool] = True
@@ -158,7 +158,7 @@ class Family(ABC):
         return float((self.shape.log() - other.shape.log()).abs().max())
 
     def prepared(self, y: Tensor) -> Tensor:
-        """Return responses with what the shape says about each of them, computed once."""
+        """Return responses with what depends on the shape for each of them, computed once."""
         return y
 
     def in_unit(self, unit: float) -> Family:

@@ -16,20 +16,20 @@ class Bernoulli(LogitLink):
     response_range = "0 or 1"
     curvature_bound = 0.25
 
-    def loss(self, y, z):  # noqa: D102
+    def loss(self, y, z):
         return F.softplus(z[:, 0]) - y * z[:, 0]
 
-    def gradient(self, y, z):  # noqa: D102
+    def gradient(self, y, z):
         return torch.sigmoid(z) - y[:, None]
 
-    def curvature(self, y, z):  # noqa: D102
+    def curvature(self, y, z):
         p = torch.sigmoid(z)
         return (p * (1 - p))[:, :, None]
 
-    def is_valid(self, y):  # noqa: D102
+    def is_valid(self, y):
         return (y == 0) | (y == 1)
 
-    def n_outputs(self, n_classes=None):  # noqa: D102
+    def n_outputs(self, n_classes=None):
         if n_classes is not None and n_classes > 2:
             raise ValueError(f"family 'bernoulli' has two classes, y has {n_classes}.")
         return 1

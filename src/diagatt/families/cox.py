@@ -32,7 +32,7 @@ class Cox(Times):
             raise ValueError(f"ties must be one of {list(TIES)}, got {ties!r}.")
         self.ties = ties
 
-    def with_ties(self, ties):  # noqa: D102
+    def with_ties(self, ties):
         return Cox(ties)
 
     def fitted_shape(self, found):
@@ -48,7 +48,7 @@ class Cox(Times):
         """Return hazard ratios."""
         return torch.exp(z)
 
-    def link(self, mean):  # noqa: D102
+    def link(self, mean):
         return torch.log(mean)
 
     def couple(self, y: Tensor, weights: Tensor) -> RiskSets:
@@ -77,24 +77,24 @@ class Cox(Times):
         start, stop = self.cumulative_hazard(y[:, 0]), self.cumulative_hazard(y[:, 1])
         return (stop - start).to(y.dtype)
 
-    def loss(self, y, z):  # noqa: D102
+    def loss(self, y, z):
         return torch.exp(z[:, 0]) * self._exposure(y) - self.is_event(y) * z[:, 0]
 
-    def gradient(self, y, z):  # noqa: D102
+    def gradient(self, y, z):
         event = self.is_event(y).to(z.dtype)[:, None]
         return torch.exp(z) * self._exposure(y)[:, None] - event
 
-    def curvature(self, y, z):  # noqa: D102
+    def curvature(self, y, z):
         return (torch.exp(z) * self._exposure(y)[:, None])[:, :, None]
 
-    def saturated_loss(self, y):  # noqa: D102
+    def saturated_loss(self, y):
         event = self.is_event(y).to(y.dtype)
         return event * (1 + torch.log(self._exposure(y).clamp(min=1e-300)))
 
-    def mixed_predictor(self, log_probability, z, offsets):  # noqa: D102
+    def mixed_predictor(self, log_probability, z, offsets):
         return segment_logsumexp(log_probability[:, None] + z, offsets)
 
-    def null_predictor(self, y, weights):  # noqa: D102
+    def null_predictor(self, y, weights):
         return torch.zeros_like(weights[:1]).T
 
     def started(self, y, weights):
@@ -105,10 +105,10 @@ class Cox(Times):
         """Return the family with Breslow's hazard given predictors."""
         return self.with_shape(self.couple(y, weights).baseline(z[:, 0]))
 
-    def is_valid(self, y):  # noqa: D102
+    def is_valid(self, y):
         return super().is_valid(y) & (self.is_event(y) | torch.isinf(y[:, 2]))
 
-    def log_survival(self, times: Tensor, z: Tensor) -> Tensor:  # noqa: D102
+    def log_survival(self, times: Tensor, z: Tensor) -> Tensor:
         return -self.cumulative_hazard(times) * torch.exp(z.double())
 
 

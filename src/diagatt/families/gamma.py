@@ -14,26 +14,26 @@ class Gamma(LogLink):
     response_range = "positive"
     has_dispersion = True
 
-    def loss(self, y, z):  # noqa: D102
+    def loss(self, y, z):
         return y * torch.exp(-z[:, 0]) + z[:, 0]
 
-    def gradient(self, y, z):  # noqa: D102
+    def gradient(self, y, z):
         return 1 - y[:, None] * torch.exp(-z)
 
-    def curvature(self, y, z):  # noqa: D102
+    def curvature(self, y, z):
         return (y[:, None] * torch.exp(-z))[:, :, None]
 
-    def unit_dispersion(self, y, z):  # noqa: D102
+    def unit_dispersion(self, y, z):
         return (y * torch.exp(-z[:, 0]) - 1) ** 2
 
-    def log_normalizer(self, y, phi):  # noqa: D102
+    def log_normalizer(self, y, phi):
         # density ∝ y^{shape − 1} exp(−shape·y/μ)(shape/μ)^shape
         shape = 1 / torch.as_tensor(phi, dtype=torch.float64, device=y.device)
         constant = shape * torch.log(shape) - torch.lgamma(shape)
         return constant.to(y.dtype) + (shape - 1).to(y.dtype) * torch.log(y)
 
-    def saturated_loss(self, y):  # noqa: D102
+    def saturated_loss(self, y):
         return 1 + torch.log(y)
 
-    def is_valid(self, y):  # noqa: D102
+    def is_valid(self, y):
         return torch.isfinite(y) & (y > 0)

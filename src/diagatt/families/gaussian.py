@@ -18,27 +18,27 @@ class Gaussian(IdentityLink):
     curvature_bound = 1.0
     prefers_bound = True
 
-    def loss(self, y, z):  # noqa: D102
+    def loss(self, y, z):
         return 0.5 * (y - z[:, 0]) ** 2
 
-    def gradient(self, y, z):  # noqa: D102
+    def gradient(self, y, z):
         return z - y[:, None]
 
-    def curvature(self, y, z):  # noqa: D102
+    def curvature(self, y, z):
         return torch.ones_like(z)[:, :, None]
 
-    def scale(self, y, weights):  # noqa: D102
+    def scale(self, y, weights):
         mean = (weights * y).sum() / weights.sum()
         variance = float((weights * (y - mean) ** 2).sum() / weights.sum())
         # The variance of a constant y is nothing but rounding.
         return variance if variance > 1e-24 * float(mean) ** 2 else 1.0
 
-    def unit_dispersion(self, y, z):  # noqa: D102
+    def unit_dispersion(self, y, z):
         return (y - z[:, 0]) ** 2
 
-    def initial_dispersion(self, scale):  # noqa: D102
+    def initial_dispersion(self, scale):
         return 0.5 * scale
 
-    def log_normalizer(self, y, phi):  # noqa: D102
+    def log_normalizer(self, y, phi):
         spread = torch.as_tensor(phi, dtype=torch.float64, device=y.device)
         return (-0.5 * torch.log(2 * math.pi * spread)).to(y.dtype).expand_as(y)

@@ -34,35 +34,35 @@ class Huber(IdentityLink):
         self.epsilon = float(epsilon)
 
     @classmethod
-    def with_number(cls, number: float) -> Family:  # noqa: D102
+    def with_number(cls, number: float) -> Family:
         return cls(number)
 
     @property
-    def label(self) -> str:  # noqa: D102
+    def label(self) -> str:
         return f"huber({self.epsilon!r})"
 
     def _cut(self, like):
         return self.epsilon * self.shape[0].to(like)
 
-    def loss(self, y, z):  # noqa: D102
+    def loss(self, y, z):
         r, cut = y - z[:, 0], self._cut(z)
         inside = torch.minimum(r.abs(), cut)
         return 0.5 * inside.square() + cut * (r.abs() - inside)
 
-    def gradient(self, y, z):  # noqa: D102
+    def gradient(self, y, z):
         cut = self._cut(z)
         return torch.clamp(z - y[:, None], -cut, cut)
 
-    def curvature(self, y, z):  # noqa: D102
+    def curvature(self, y, z):
         return ((z - y[:, None]).abs() <= self._cut(z)).to(z.dtype)[:, :, None]
 
-    def scale(self, y, weights):  # noqa: D102
+    def scale(self, y, weights):
         return robust_scale(y, weights) ** 2
 
-    def unit_dispersion(self, y, z):  # noqa: D102
+    def unit_dispersion(self, y, z):
         return (z[:, 0] - y) * self.gradient(y, z)[:, 0]  # E r ℓ'(r) = φ
 
-    def initial_dispersion(self, scale):  # noqa: D102
+    def initial_dispersion(self, scale):
         return 0.5 * scale
 
     def log_normalizer(self, y, phi):
@@ -92,7 +92,7 @@ class Huber(IdentityLink):
             low, high = (middle, high) if inside > 1 else (low, middle)
         return self.with_shape(torch.tensor([high], dtype=torch.float64))
 
-    def in_unit(self, unit):  # noqa: D102
+    def in_unit(self, unit):
         return self.with_shape(self.shape / unit)
 
     def __repr__(self) -> str:

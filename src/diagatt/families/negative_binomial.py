@@ -24,29 +24,29 @@ class NegativeBinomial(LogLink):
     def _alpha(self, z):
         return self.shape[0].to(z)
 
-    def loss(self, y, z):  # noqa: D102
+    def loss(self, y, z):
         alpha = self._alpha(z)
         shifted = z[:, 0] + alpha.log()  # log αμ
         return (y + 1 / alpha) * F.softplus(shifted) - y * shifted
 
-    def gradient(self, y, z):  # noqa: D102
+    def gradient(self, y, z):
         alpha = self._alpha(z)
         return (y[:, None] + 1 / alpha) * torch.sigmoid(z + alpha.log()) - y[:, None]
 
-    def curvature(self, y, z):  # noqa: D102
+    def curvature(self, y, z):
         alpha = self._alpha(z)
         p = torch.sigmoid(z + alpha.log())
         return ((y[:, None] + 1 / alpha) * p * (1 - p))[:, :, None]
 
-    def log_normalizer(self, y, phi):  # noqa: D102
+    def log_normalizer(self, y, phi):
         size = (1 / self.shape[0]).to(y)
         return torch.lgamma(y + size) - torch.lgamma(size) - torch.lgamma(y + 1)
 
-    def saturated_loss(self, y):  # noqa: D102
+    def saturated_loss(self, y):
         alpha = self.shape[0].to(y)
         return (y + 1 / alpha) * torch.log1p(alpha * y) - torch.xlogy(y, alpha * y)
 
-    def is_valid(self, y):  # noqa: D102
+    def is_valid(self, y):
         return torch.isfinite(y) & (y >= 0) & (y == y.round())
 
     def started(self, y, weights):

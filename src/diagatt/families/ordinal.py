@@ -71,7 +71,7 @@ class Ordinal(Family):
         outside = torch.where(has_low, F.softplus(-low), 0.0)
         return outside + torch.where(has_high, F.softplus(high), 0.0) - between
 
-    def gradient(self, y, z):  # noqa: D102
+    def gradient(self, y, z):
         low, high, has_low, has_high = self._bounds(y, z)
         upper = torch.where(has_high, torch.sigmoid(high), 0.0)
         lower = torch.where(has_low, torch.sigmoid(-low), 0.0)
@@ -94,7 +94,7 @@ class Ordinal(Family):
         both = torch.where(has_high, upper * (1 - upper), 0.0)
         return (both + torch.where(has_low, lower * (1 - lower), 0.0))[:, None, None]
 
-    def null_predictor(self, y, weights):  # noqa: D102
+    def null_predictor(self, y, weights):
         above = (weights * (y > 0).to(weights)[:, None]).sum(dim=0) / weights.sum(dim=0)
         return torch.logit(above.clamp(1e-3, 1 - 1e-3))[:, None]
 
@@ -106,5 +106,5 @@ class Ordinal(Family):
         logits = torch.log(above) - torch.log((1 - above).clamp(min=1e-6))
         return self.with_shape((logits[:-1] - logits[1:]).clamp(min=1e-3))
 
-    def is_valid(self, y):  # noqa: D102
+    def is_valid(self, y):
         return torch.isfinite(y) & (y >= 0) & (y == y.round())

@@ -76,56 +76,56 @@ class Outcomes(Family):
         """Return a function of the columns of tensors, outcome by outcome."""
         return [function(*(t[:, k] for t in tensors)) for k in range(self.n_outcomes)]
 
-    def by_outcome(self, y, mean):  # noqa: D102
+    def by_outcome(self, y, mean):
         places = range(self.n_outcomes)
         return [(self.each, y[:, k], mean[:, k : k + 1]) for k in places]
 
-    def inverse_link(self, z):  # noqa: D102
+    def inverse_link(self, z):
         return self.each.inverse_link(z)  # entry by entry
 
-    def link(self, mean):  # noqa: D102
+    def link(self, mean):
         return self.each.link(mean)
 
-    def loss(self, y, z):  # noqa: D102
+    def loss(self, y, z):
         own = self._columns(lambda y, z: self.each.loss(y, z[:, None]), y, z)
         return torch.stack(own).sum(dim=0)
 
-    def gradient(self, y, z):  # noqa: D102
+    def gradient(self, y, z):
         own = self._columns(lambda y, z: self.each.gradient(y, z[:, None]), y, z)
         return torch.cat(own, dim=1)
 
-    def curvature(self, y, z):  # noqa: D102
+    def curvature(self, y, z):
         own = self._columns(lambda y, z: self.each.curvature(y, z[:, None])[:, 0, 0], y, z)
         return torch.diag_embed(torch.stack(own, dim=1))
 
-    def n_outputs(self, n_classes=None):  # noqa: D102
+    def n_outputs(self, n_classes=None):
         return self.n_outcomes
 
-    def null_predictor(self, y, weights):  # noqa: D102
+    def null_predictor(self, y, weights):
         own = self._columns(lambda y: self.each.null_predictor(y, weights), y)
         return torch.cat(own, dim=1)
 
-    def unit_dispersion(self, y, z):  # noqa: D102
+    def unit_dispersion(self, y, z):
         own = self._columns(lambda y, z: self.each.unit_dispersion(y, z[:, None]), y, z)
         return torch.stack(own).mean(dim=0)
 
-    def initial_dispersion(self, scale):  # noqa: D102
+    def initial_dispersion(self, scale):
         return self.each.initial_dispersion(scale)
 
-    def log_normalizer(self, y, phi):  # noqa: D102
+    def log_normalizer(self, y, phi):
         own = torch.stack(self._columns(lambda y: self.each.log_normalizer(y, phi), y)).sum(dim=0)
         return own if self.units is None else own - float(self.units.log().sum())
 
-    def mixed_predictor(self, log_probability, z, offsets):  # noqa: D102
+    def mixed_predictor(self, log_probability, z, offsets):
         own = self._columns(
             lambda z: self.each.mixed_predictor(log_probability, z[:, None], offsets), z
         )
         return torch.cat(own, dim=1)
 
-    def saturated_loss(self, y):  # noqa: D102
+    def saturated_loss(self, y):
         return torch.stack(self._columns(self.each.saturated_loss, y)).sum(dim=0)
 
-    def is_valid(self, y):  # noqa: D102
+    def is_valid(self, y):
         return torch.stack(self._columns(self.each.is_valid, y)).all(dim=0)
 
     def __repr__(self) -> str:

@@ -13,20 +13,20 @@ class Poisson(LogLink):
     name = "poisson"
     response_range = "0 or positive"
 
-    def loss(self, y, z):  # noqa: D102
+    def loss(self, y, z):
         return torch.exp(z[:, 0]) - y * z[:, 0]
 
-    def gradient(self, y, z):  # noqa: D102
+    def gradient(self, y, z):
         return torch.exp(z) - y[:, None]
 
-    def curvature(self, y, z):  # noqa: D102
+    def curvature(self, y, z):
         return torch.exp(z)[:, :, None]
 
-    def log_normalizer(self, y, phi):  # noqa: D102
+    def log_normalizer(self, y, phi):
         return -torch.lgamma(y + 1)
 
-    def saturated_loss(self, y):  # noqa: D102
+    def saturated_loss(self, y):
         return y - torch.xlogy(y, y)
 
-    def is_valid(self, y):  # noqa: D102
+    def is_valid(self, y):
         return torch.isfinite(y) & (y >= 0)

@@ -62,44 +62,44 @@ class Quantile(IdentityLink):
         self.level = float(level)
 
     @classmethod
-    def with_number(cls, number: float) -> Family:  # noqa: D102
+    def with_number(cls, number: float) -> Family:
         return cls(number)
 
     @property
-    def label(self) -> str:  # noqa: D102
+    def label(self) -> str:
         return f"quantile({self.level!r})"
 
-    def loss(self, y, z):  # noqa: D102
+    def loss(self, y, z):
         s, width = self.shape.to(z)
         r = y - z[:, 0]
         rounded = width * torch.log1p(r.abs() / width)
         return s * ((self.level - 0.5) * r + 0.5 * (r.abs() - rounded))
 
-    def gradient(self, y, z):  # noqa: D102
+    def gradient(self, y, z):
         s, width = self.shape.to(z)
         r = y[:, None] - z
         return -s * (self.level - 0.5 + 0.5 * r / (width + r.abs()))
 
-    def curvature(self, y, z):  # noqa: D102
+    def curvature(self, y, z):
         s, width = self.shape.to(z)
         r = y[:, None] - z
         return (0.5 * s * width / (width + r.abs()).square())[:, :, None]
 
-    def scale(self, y, weights):  # noqa: D102
+    def scale(self, y, weights):
         return robust_scale(y, weights) ** 2
 
-    def unit_dispersion(self, y, z):  # noqa: D102
+    def unit_dispersion(self, y, z):
         return (z[:, 0] - y) * self.gradient(y, z)[:, 0]  # E r ρ'(r) = φ
 
-    def initial_dispersion(self, scale):  # noqa: D102
+    def initial_dispersion(self, scale):
         return 0.25 * scale
 
-    def log_normalizer(self, y, phi):  # noqa: D102
+    def log_normalizer(self, y, phi):
         phi = torch.as_tensor(phi, dtype=torch.float64, device=y.device)
         constant = torch.log(self.shape[0] * self.level * (1 - self.level) / phi)
         return constant.to(y.dtype).expand_as(y)
 
-    def null_predictor(self, y, weights):  # noqa: D102
+    def null_predictor(self, y, weights):
         order = y.argsort()
         share = weights[order].cumsum(dim=0) / weights.sum(dim=0)
         at = (share < self.level).sum(dim=0).clamp(max=len(y) - 1)
@@ -110,10 +110,10 @@ class Quantile(IdentityLink):
         unit = robust_scale(y, weights)
         return self.with_shape(torch.tensor([unit, WIDTH * unit], dtype=torch.float64))
 
-    def in_unit(self, unit):  # noqa: D102
+    def in_unit(self, unit):
         return self.with_shape(self.shape / unit)
 
-    def sharpened(self):  # noqa: D102
+    def sharpened(self):
         s, width = self.shape.tolist()
         path, least = [], LEAST_WIDTH * s
         while width > least:

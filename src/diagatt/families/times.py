@@ -38,7 +38,7 @@ class Times(Family):
         """Return the ends of observation, (n,)."""
         return y[:, 1]
 
-    def is_valid(self, y):  # noqa: D102
+    def is_valid(self, y):
         entry, lower, upper = y.unbind(dim=1)
         finite = torch.isfinite(entry) & torch.isfinite(lower) & ~torch.isnan(upper)
         return finite & (entry >= 0) & (lower >= entry) & (upper >= lower) & (upper > entry)

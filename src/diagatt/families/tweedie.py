@@ -32,27 +32,27 @@ class Tweedie(LogLink):
         self.power = float(power)
 
     @classmethod
-    def with_number(cls, number: float) -> Family:  # noqa: D102
+    def with_number(cls, number: float) -> Family:
         return cls(number)
 
     @property
-    def label(self) -> str:  # noqa: D102
+    def label(self) -> str:
         return f"tweedie({self.power!r})"
 
-    def loss(self, y, z):  # noqa: D102
+    def loss(self, y, z):
         p, z = self.power, z[:, 0]
         return torch.exp((2 - p) * z) / (2 - p) - y * torch.exp((1 - p) * z) / (1 - p)
 
-    def gradient(self, y, z):  # noqa: D102
+    def gradient(self, y, z):
         p = self.power
         return torch.exp((2 - p) * z) - y[:, None] * torch.exp((1 - p) * z)
 
-    def curvature(self, y, z):  # noqa: D102
+    def curvature(self, y, z):
         p = self.power
         both = (2 - p) * torch.exp((2 - p) * z) + (p - 1) * y[:, None] * torch.exp((1 - p) * z)
         return both[:, :, None]
 
-    def unit_dispersion(self, y, z):  # noqa: D102
+    def unit_dispersion(self, y, z):
         mean = torch.exp(z[:, 0])
         return (y - mean).square() / mean**self.power
 
@@ -80,11 +80,11 @@ class Tweedie(LogLink):
         terms = j * log_base[:, None] - torch.lgamma(j + 1) - torch.lgamma((a * j).clamp(min=1e-9))
         return torch.logsumexp(torch.where(j >= 1, terms, -math.inf), dim=1)
 
-    def saturated_loss(self, y):  # noqa: D102
+    def saturated_loss(self, y):
         p = self.power
         return y ** (2 - p) * (1 / (2 - p) - 1 / (1 - p))
 
-    def is_valid(self, y):  # noqa: D102
+    def is_valid(self, y):
         return torch.isfinite(y) & (y >= 0)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-r"""The Bayes oracle: what X alone says about y and about the active rows.
+r"""The Bayes oracle: the posterior of y and of the active rows given X alone.
 
 It is computed from the log density ratio of a sample with active row j against one without,
 
@@ -31,7 +31,7 @@ _NEVER = -1e30  # log weight of impossible states; unlike −∞, it can be subt
 
 @dataclass(frozen=True, eq=False)
 class Oracle:
-    """What the Bayes oracle says about new samples without seeing their responses.
+    """Predictions and locations of the Bayes oracle for new samples, without their responses.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ def _locate(attention: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Return the s rows most likely to be active, (n, s), in the order of the heads.
 
     The expected count of active rows among them is the sum of their probabilities, so no other s
-    rows have a larger expected CRLR; one argmax per head could name a row twice.
+    rows have a larger expected CRLR; one argmax per head could give a row twice.
     """
     s = attention.shape[1]
     located = top_rows(attention.sum(axis=1), offsets, s)
@@ -170,7 +170,8 @@ def placement_posterior(log_weights: np.ndarray, offsets: np.ndarray) -> np.ndar
 
     Examples
     --------
-    Both heads prefer row 0; head 1 does so more strongly, so head 0 mostly sits elsewhere.
+    Row 0 has the largest weight under both heads, and more so under head 1, so that head 0 is
+    mostly on another row.
 
     >>> weights = np.log([[8.0, 64.0], [1.0, 1.0], [1.0, 1.0]])
     >>> placement_posterior(weights, np.array([0, 3])).round(3)

@@ -256,7 +256,7 @@ def survival(
     shape : float
         k of the Weibull law.
     censoring : float
-        Expected share of samples whose event is not seen, in [0, 1).
+        Expected share of samples whose event is not observed, in [0, 1).
     **rows
         ``s``, ``mu``, ``sigma2``, ``rho``, ``covariance``, ``beta``, ``center`` and
         ``degrees_of_freedom`` of `regression`.

@@ -31,7 +31,7 @@ OBSERVED = "observed information, with the distributions of rows taken as known"
 
 # Products of features of stored rows up to which standard errors read them into memory.
 MOST_LOADED = 8_000_000
-# Samples on which starts compete: at least this many, and this many times the count of features.
+# Samples on which starts are compared: at least this many, and this often the count of features.
 TRIAL_SAMPLES, TRIAL_FACTOR = 1000, 12
 
 SOLVERS: dict[str, type[Solver]] = {}

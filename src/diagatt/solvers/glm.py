@@ -31,11 +31,6 @@ class DivergedError(RuntimeError, ValueError):
     """The loss is no longer a finite number."""
 
 
-def newton_limit(family: Family) -> int:
-    """Return the count of coefficients up to which the GLM is solved by Newton's method."""
-    return QUADRATIC_COEFFICIENTS if family.is_quadratic else NEWTON_COEFFICIENTS
-
-
 def fit_glm(
     family: Family,
     features: Tensor,
@@ -156,7 +151,8 @@ def _fit_family(
     whole = problem.in_memory
     if whole is not None and family.couples_samples:
         objective, derivatives, slope = _coupled(whole, features_of, predictor, ridge)
-    if beta.numel() > newton_limit(family):
+    limit = QUADRATIC_COEFFICIENTS if family.is_quadratic else NEWTON_COEFFICIENTS
+    if beta.numel() > limit:
         return minimize_lbfgs(slope, beta, max_steps=2000, tolerance=1e-8, ftol=1e-13).x
     return _newton(objective, derivatives, beta, max_steps)
 

@@ -178,7 +178,7 @@ class StoredProblem:
     def total(self, terms: Callable[[Samples], Sequence[Tensor]], ahead: int = 1) -> list[Tensor]:
         """Return sums over all samples of all processes, in float64.
 
-        With ``ahead=0`` only what `terms` looks at is read: responses, not rows.
+        With ``ahead=0`` only what `terms` uses is read: responses, not rows.
         """
         sums: list[Tensor] | None = None
         for advance in self.watchers:
@@ -331,20 +331,20 @@ def _generator(*seeds: int) -> torch.Generator:
 def _merged(own: Samples, mine: Tensor, group: Group) -> Samples:
     """Join the samples of all processes; `mine`, (n,) bool, marks those of this process."""
 
-    def everyone(ours: Tensor, places: Tensor) -> Tensor:
+    def gathered(ours: Tensor, places: Tensor) -> Tensor:
         whole = ours.new_zeros(len(places), *ours.shape[1:])
         whole[places] = ours[: int(places.sum())]
         return group.merge(whole)
 
-    lengths = everyone(own.offsets.diff(), mine)
+    lengths = gathered(own.offsets.diff(), mine)
     offsets = offsets_from(lengths)
-    prior = None if own.log_prior is None else everyone(own.log_prior, spread(mine, offsets))
+    prior = None if own.log_prior is None else gathered(own.log_prior, spread(mine, offsets))
     return replace(
         own,
-        values=everyone(own.values, spread(mine, offsets)),
+        values=gathered(own.values, spread(mine, offsets)),
         offsets=offsets,
-        y=everyone(own.y, mine),
-        weights=everyone(own.weights, mine),
-        covariates=everyone(own.covariates, mine),
+        y=gathered(own.y, mine),
+        weights=gathered(own.weights, mine),
+        covariates=gathered(own.covariates, mine),
         log_prior=prior,
     )

@@ -1,7 +1,7 @@
 """Types in which a store holds rows, and what becomes of them when they are read.
 
 Rows of float16 and bfloat16 take half the disk of float32, and nothing is computed in them. NumPy
-and Arrow do not know bfloat16, the upper half of a float32: it is stored as uint16.
+and Arrow lack bfloat16, the upper half of a float32: it is stored as uint16.
 
 Rows that are widened go to memory that was used before. Fresh memory costs ten times the conversion
 itself, because the system hands it out page by page and fills it with zeros.
@@ -31,7 +31,7 @@ def row_type(dtype: Any) -> str:
     ('bfloat16', 'float16')
     """
     name = str(dtype).removeprefix("torch.")
-    with suppress(TypeError):  # of names that NumPy does not know
+    with suppress(TypeError):  # of names that NumPy lacks
         name = name if name in ROW_TYPES else str(np.dtype(dtype))
     if name not in ROW_TYPES:
         raise ValueError(f"dtype must be one of {', '.join(ROW_TYPES)}, got {dtype!r}.")
@@ -93,7 +93,7 @@ def float32_array(size: int) -> np.ndarray:
     fitting = [block for block in _free if 4 * size <= len(block) <= 8 * size]
     try:
         block = fitting[0]
-        _free.remove(block)  # of two threads that want it, one gets it
+        _free.remove(block)  # of two threads that take it, one succeeds
     except (IndexError, ValueError):
         block = bytearray(4 * size)
     lease = (ctypes.c_char * (4 * size)).from_buffer(block)

@@ -176,7 +176,7 @@ class Layout:
 class Shard:
     """A shard's file mapped into memory; it is unmapped with the last array that uses it.
 
-    Its `stamp`, which is inode, time of change and size, tells whether it is the file that was
+    Its `stamp`, which is inode, time of change and size, shows whether it is the file that was
     verified.
     """
 

@@ -38,7 +38,7 @@ class Overlap(Scenario):
         return f"tableS1-s{self.s}"
 
     def parameters(self, method: str, scale: float) -> dict[str, Any]:
-        """Return what the key says of a result."""
+        """Return what a result depends on, for its key."""
         return {"s": self.s}
 
     def run(self, method: str, replication: int, scale: float) -> dict[str, Any]:

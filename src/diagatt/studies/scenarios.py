@@ -36,7 +36,7 @@ class Scenario(Protocol):
         return None
 
     def parameters(self, method: str, scale: float) -> dict[str, Any]:
-        """Return what the key says of a result, as JSON can hold it: data, method, its settings."""
+        """Return what a result depends on, for its key, as JSON: data, method and settings."""
 
     def run(self, method: str, replication: int, scale: float) -> dict[str, Any]:
         """Return metrics by name, CRLR and accuracy in per cent as the paper prints them.
@@ -66,7 +66,7 @@ class Simulated(Scenario):
         return self.setting.task == "classification"
 
     def parameters(self, method: str, scale: float) -> dict[str, Any]:
-        """Return what the key says of a result."""
+        """Return what a result depends on, for its key."""
         setting = asdict(replace(self.setting, n=self._n(method, scale)))
         return {"setting": setting, "method": METHODS[method].described(**self._changed(method))}
 
@@ -93,7 +93,7 @@ class Simulated(Scenario):
         return make_estimator(method, classifies=self.classifies, seed=seed, **changed)
 
     def _changed(self, method: str) -> dict[str, Any]:
-        """Return what the setting says about a method: active rows, heads to try, batch size."""
+        """Return what the setting changes about a method: active rows, heads to try, batch size."""
         n_active = max(1, len(self.setting.squared_norms))
         # R from 1 to 3, and to 5 where several rows are active (Section 5.1).
         tried = (1, 2, 3) if n_active == 1 else (1, 2, 3, 4, 5)
@@ -113,7 +113,7 @@ class Simulated(Scenario):
 
 
 def answers(method: str, model: Any, X: Any, y: Any) -> tuple[Any, Any]:
-    """Return predictions and located rows of new samples; MDSP alone needs their responses."""
+    """Return predictions and located rows of new samples; only MDSP needs their responses."""
     shown = (y,) if method == "mdsp" else ()
     return model.predict(X, *shown), model.locate(X, *shown)
 

@@ -155,7 +155,7 @@ def _machine() -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """Return the name of the processor where Linux says it, else the architecture."""
+    """Return the name of the processor as Linux reports it, else the architecture."""
     path = Path("/proc/cpuinfo")
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]

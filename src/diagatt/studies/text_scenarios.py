@@ -56,7 +56,7 @@ class UCI(Scenario):
     name = "uci"
 
     def parameters(self, method: str, scale: float) -> dict[str, Any]:
-        """Return what the key says of a result."""
+        """Return what a result depends on, for its key."""
         described = _described(method, "text")
         return {"layers": _uci_layers(method), "method": described, "first split": FIRST_SPLIT}
 
@@ -118,7 +118,7 @@ class Keywords(Scenario):
         return None
 
     def parameters(self, method: str, scale: float) -> dict[str, Any]:
-        """Return what the key says of a result."""
+        """Return what a result depends on, for its key."""
         return {"layers": _layers(method), "method": _described(method, "keyword")}
 
     def run(self, method: str, replication: int, scale: float) -> dict[str, Any]:

@@ -260,10 +260,12 @@ def _score_facts(
     means = np.bincount(group, weights=scores) / np.maximum(counts, 1)
     centred = scores - means[group]  # (N,)
     spread = np.bincount(group, weights=centred**2) / np.maximum(counts - 1, 1)
-    rivals = present[present != own]
-    if len(rivals) == 0:
-        raise ValueError("every sample has one row: there is nothing to tell the active row from.")
-    rival = rivals[np.argmax(means[rivals])]
+    others = present[present != own]
+    if len(others) == 0:
+        raise ValueError(
+            "every sample has one row: pass samples with other rows to compare active rows with."
+        )
+    rival = others[np.argmax(means[others])]
     gap = float(means[own] - means[rival])
     deviations = np.maximum.reduceat(np.abs(centred), samples.offsets[:-1])  # (n,)
     n, order = len(deviations), int(np.ceil((len(deviations) + 1) * (1 - eta)))
@@ -296,9 +298,8 @@ def _split(n: int, test_fraction: float, seed: Seed) -> tuple[np.ndarray, np.nda
     """Return the samples to build the matrices on, and those to judge them on."""
     if not 0 <= test_fraction < 1:
         raise ValueError(f"test_fraction must lie in [0, 1), got {test_fraction}.")
-    everyone = np.arange(n)
     if test_fraction == 0:
-        return everyone, everyone
+        return np.arange(n), np.arange(n)
     order = np.random.default_rng(seed).permutation(n)
     cut = min(max(round(n * test_fraction), 1), n - 2)
     if cut < 1:

@@ -1,7 +1,7 @@
-"""What S3.6 asks of sizes and temperature.
+"""Requirements of S3.6 on sizes and on the temperature.
 
-Growth conditions say whether d, s and p_max may be this large with n samples; the interval says
-which temperatures are neither so hot that weights blur nor so cold that W leaves its class.
+Growth conditions decide whether d, s and p_max may be this large with n samples. The interval holds
+the temperatures that are neither so high that weights blur nor so low that W leaves its class.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """From a score gap to located rows: concentration radii, the lemma, the localization theorems.
 
-Section 4 and S1. A radius r says how far scores stray from their expectations, all rows at once
+Section 4 and S1. A radius r bounds how far scores stray from their expectations, all rows at once
 (Assumption "concentration condition"): ``P(max_j |ψ_j − Eψ_j| ≤ r_{η,p}) ≥ 1 − η``. No radius here
-asks rows to be independent of each other.
+assumes that rows are independent of each other.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def hanson_wright_tail(
     """Bound the tail of one score (eq. single-hanson-wright).
 
     ``P(|ψ − Eψ| > t) ≤ 2 exp[−c min{τ²λ_Δ²t²/(K⁴q), τλ_Δt/K²}]``, capped at one, for a matrix that
-    annihilates the means and has rank q. The paper does not know the universal constant c: pass it.
+    annihilates the means and has rank q. The paper leaves the universal constant c open: pass it.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def subgaussian_radius(
     eta : float
         Probability that the radius may be exceeded, in (0, 1).
     s : int
-        Size of heads.
+        Count of heads.
     tau : float
         Temperature.
     C : float
@@ -96,7 +96,7 @@ def gaussian_radius(
     p_max, eta
         As in :func:`subgaussian_radius`.
     s : int
-        Size of heads over which the radius holds jointly; at least the count of matrices.
+        Count of heads over which the radius holds jointly; at least the count of matrices.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def softmax_error_bound(gap: float, radius: float, p: Size) -> float:
 
     If expected scores differ by at least δ and every score is within r of its expectation, then
     ``‖softmax(ψ) − e_{j*}‖_∞ ≤ (p − 1) e^{−(δ − 2r)}`` whenever δ > 2r. One, which always bounds
-    the error, is returned where the lemma says nothing or less; zero for p = 1.
+    the error, is returned where the lemma gives no smaller bound; zero for p = 1.
 
     Examples
     --------

@@ -70,7 +70,7 @@ class Moments:
 
     @property
     def n_features(self) -> int:
-        """Size of features of a row, the paper's d."""
+        """Count of features of a row, the paper's d."""
         return len(self.mean)
 
     @property
@@ -139,7 +139,7 @@ def envelope(matrices: Sequence[Any]) -> np.ndarray:
     """Find a symmetric upper envelope: ``E ⪰ M_f`` for every matrix of a family.
 
     Built one matrix at a time, ``E ← E + (M_f − E)₊``, where ₊ keeps the positive eigenvalues. For
-    one matrix it is that matrix. Feed it covariances or full second moments of background rows.
+    one matrix it is that matrix. Pass covariances or full second moments of background rows.
 
     Examples
     --------

@@ -27,8 +27,8 @@ class HeadSeparation(SeparatingMatrix):
     signal_gap_bound: float  #: Lower bound d*(1 − γ̄_k*)/τ of the gap over every other class.
     signal_gap: float  #: The gap over the strongest other class itself, from its moments.
     gamma_bar: float  #: γ̄_k*, the average of the d* selected interference eigenvalues.
-    d_star: int  #: Size of directions kept, d*.
-    d_k: int  #: Size of directions available, dimension minus rank(Z_k).
+    d_star: int  #: Count of directions kept, d*.
+    d_k: int  #: Count of directions available, dimension minus rank(Z_k).
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def multi_head_separators(
     tau : float
         Temperature τ > 0.
     d_star : int, "best" or None
-        Size of directions that a head keeps. None is the theorem's ⌊d/s⌋. "best" keeps, in each
+        Count of directions that a head keeps. None is the theorem's ⌊d/s⌋. "best" keeps, in each
         head, every direction whose interference eigenvalue is below one, which makes the lower
         bound ``Σ_q (1 − γ_q)/τ`` as large as it can be.
 

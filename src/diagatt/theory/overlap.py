@@ -1,4 +1,4 @@
-"""Spectral overlap: how much other signal classes disturb a head (prop2 and supplement S4).
+"""Spectral overlap: interference of other signal classes with a head (prop2 and supplement S4).
 
 Two families of excess covariances have an overlap that is known in closed form (S4.1 to S4.5).
 """
@@ -23,12 +23,11 @@ class HeadOverlap:
     """Interference seen by one head."""
 
     gamma_bar: float  #: γ̄_k*, the average of the d* smallest eigenvalues of ``eigenvalues``.
-    gamma_pre: float  #: The same average before the means are projected away.
-    lower: float  #: Interlacing bound γ̄_k* ≥ ``lower``, which is ``gamma_pre``.
+    gamma_pre: float  #: That average before the means are projected away: γ̄_k* is no smaller.
     upper: float  #: Interlacing bound γ̄_k* ≤ ``upper``.
     eigenvalues: np.ndarray  #: (d_k,), the projected spectrum, ascending.
     d_star: int
-    mean_rank: Size
+    mean_rank: int
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,7 @@ def contrast_overlap(
         lower, upper = interlacing_bounds(eigh(others, delta, eigvals_only=True), q, size)
         projected = np.linalg.eigvalsh(B.T @ others @ B)  # (d − q,)
         gamma = float(projected[:size].mean())
-        heads.append(HeadOverlap(gamma, lower, lower, upper, projected, size, q))
+        heads.append(HeadOverlap(gamma, lower, upper, projected, size, q))
     return SpectralOverlap(tuple(heads))
 
 

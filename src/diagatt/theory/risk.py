@@ -1,6 +1,6 @@
 """Excess prediction risk: Theorem "Excess prediction risk bound" and its balanced rates (4.3, S3).
 
-The theorem gives orders, not numbers. Constants are arguments, one by default: the results say how
+The theorem gives orders, not numbers. Constants are arguments, one by default: the results show how
 terms compare and how they move; they are not risks in the units of the response.
 """
 

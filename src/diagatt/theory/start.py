@@ -1,4 +1,4 @@
-"""The best separating matrix for each class, scaled so that a solver can start from it."""
+"""The best separating matrix for each class, and its scale in diagonalized attention."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def separating_start(
     epsilon: float = 0.1,
     divisor: float | None = None,
 ) -> np.ndarray:
-    """Return one separating matrix per head, (R, d, d), scaled for the beginning of training.
+    """Return one separating matrix per head, (R, d, d), scaled for a softmax of temperature 1.
 
     Parameters
     ----------
@@ -40,8 +40,8 @@ def separating_start(
         Softmax error that the expected scores should reach: the temperature is set so that the
         gap is ``2 log((p_max − 1)/ε)``.
     divisor : float, optional
-        What the solver divides ``xWxᵀ`` by before the softmax; √d, as in diagonalized attention,
-        by default. The matrices are multiplied by it.
+        What divides ``xWxᵀ`` before the softmax; √d, as in diagonalized attention, by default. The
+        matrices are multiplied by it.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def separating_start(
     target = max(sufficient_gap(0.0, p_max, epsilon), 1.0)
     matrices = []
     for k, found in enumerate(best_separators(classes, background)):
-        gap = score_gap(found.W, classes[k], _rivals(classes, background, k))
+        gap = score_gap(found.W, classes[k], _other_classes(classes, background, k))
         matrices.append(found.W * (scale * target / gap))
     return np.stack(matrices)
 
@@ -79,11 +79,11 @@ def best_separators(classes: Sequence[Moments], background: Moments) -> list[Sep
     """
     chosen = []
     for k, active in enumerate(classes):
-        rivals = _rivals(classes, background, k)
+        others = _other_classes(classes, background, k)
         best: tuple[float, SeparatingMatrix | None] = (0.0, None)
         for candidate in _candidates(classes, background, k):
             noise = score_variance(candidate.W, active) + score_variance(candidate.W, background)
-            ratio = score_gap(candidate.W, active, rivals) / np.sqrt(noise)
+            ratio = score_gap(candidate.W, active, others) / np.sqrt(noise)
             if ratio > best[0]:
                 best = (float(ratio), candidate)
         if best[1] is None:
@@ -108,8 +108,8 @@ def _candidates(
     if basis.shape[1] and len(classes) > 1:
         means = np.column_stack([background.mean, *(c.mean for c in classes)])
         attempts.append(partial(separate_head, k, deltas, means, basis=basis, theorem="S2.3"))
-    rivals = [r.second_moment for r in _rivals(classes, background, k)]
-    for upper in (background.second_moment, envelope(rivals)):
+    others = [r.second_moment for r in _other_classes(classes, background, k)]
+    for upper in (background.second_moment, envelope(others)):
         inside = informative_subspace(active.second_moment - upper, _invertible(upper))
         if inside.shape[1]:
             attempts.append(partial(second_moment_separator, active, upper, basis=inside))
@@ -120,7 +120,7 @@ def _candidates(
             continue
 
 
-def _rivals(classes: Sequence[Moments], background: Moments, k: int) -> list[Moments]:
+def _other_classes(classes: Sequence[Moments], background: Moments, k: int) -> list[Moments]:
     return [background, *(c for j, c in enumerate(classes) if j != k)]
 
 

@@ -163,7 +163,7 @@ def test_backed_through_a_store(adata, tmp_path, monkeypatch, sparse):
     path = store.path
     kept.clear()
     del store
-    assert not path.exists()  # nobody needs it any more
+    assert not path.exists()  # it is no longer needed
 
 
 def test_a_store_to_keep(adata, tmp_path):

@@ -10,7 +10,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789.,!?'"
 
 @pytest.fixture(scope="session")
 def tiny_bert(tmp_path_factory):
-    """A random BERT that knows letters, saved as anyone would save a model."""
+    """A random BERT whose vocabulary is letters, saved in the usual way."""
     import torch
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast

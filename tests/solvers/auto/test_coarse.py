@@ -23,7 +23,7 @@ COARSE = [
 
 
 def contest(leader, *others):
-    """Return what `_finer` asks a contest for."""
+    """Return the attributes of a contest that `_finer` uses."""
     entries = [SimpleNamespace(contestant=c) for c in (leader, *others)]
     samples = SimpleNamespace(family=BERNOULLI)
     return SimpleNamespace(entries=entries, samples=samples, leader=lambda entered: entered[0])

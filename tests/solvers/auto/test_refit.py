@@ -72,7 +72,7 @@ def test_members_are_those_with_weight_or_vote():
                 [samples.covariates, member.features(mapped, samples.offsets)], dim=1
             )
             expected = own(mapped, samples.offsets, beside)
-            np.testing.assert_allclose(member(*given(samples)), expected, atol=1e-5)
+            np.testing.assert_allclose(member(mapped, *given(samples)[1:]), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("contestant", [UNIFORM, POOLED, replace(MIXTURE, features=())],
@@ -150,13 +150,13 @@ def test_the_likelihood_is_that_of_original_rows():
     entry = contest.entries[1]
     free = Model(ridge=0.0)  # a ridge feels units
     fits = refits._fits(contest, [entry], samples, free, seed=0)
-    told = in_original_features(fits[0], contest.preparation.of(entry.contestant).rows, samples)
+    reported = in_original_features(fits[0], contest.preparation.of(entry.contestant).rows, samples)
     direct = Likelihood().fit(samples, free, seed=0)
-    assert told.log_likelihood == pytest.approx(direct.log_likelihood, abs=0.05)
-    np.testing.assert_allclose(told.value_se, direct.value_se, rtol=0.02)
+    assert reported.log_likelihood == pytest.approx(direct.log_likelihood, abs=0.05)
+    np.testing.assert_allclose(reported.value_se, direct.value_se, rtol=0.02)
     with torch.no_grad():
         np.testing.assert_allclose(
-            told.module.attention(*given(samples)[:2]),
+            reported.module.attention(*given(samples)[:2]),
             direct.module.attention(*given(samples)[:2]),
             atol=1e-2,
         )

@@ -58,7 +58,7 @@ def test_a_maximum_is_no_reason_to_believe_in_no_row(contest):
     for features, explains in ((("max",), False), (("size", "sum"), True)):
         uniform = Contestant("unit", "uniform", WITNESS.penalties, features)
         found = contest_existence(contest, [witness, entry(contest, uniform, z)])
-        assert (found.p_value == 0.5) is explains  # nothing speaks for a row
+        assert (found.p_value == 0.5) is explains  # no evidence of a row
         assert (found.statistic == pytest.approx(alone.statistic)) is not explains
 
 

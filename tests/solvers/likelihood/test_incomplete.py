@@ -31,7 +31,7 @@ def incomplete(share=0.3, n=12, family="gaussian", seed=0, **given):
     problem = problem_of(data.X, y, family, **given)
     missing = torch.from_numpy(rng.random(problem.values.shape) < share)
     missing[1] = True
-    values = torch.where(missing, torch.nan, problem.values)  # nobody may look at these
+    values = torch.where(missing, torch.nan, problem.values)  # these must not be used
     return replace(problem, values=values.nan_to_num(1e3), missing=missing)
 
 
