@@ -156,3 +156,20 @@ def test_the_method_for_wide_models_finds_the_same_minimum(name, monkeypatch):
     wide = fit_glm(*arguments)
     assert not torch.equal(wide, newton)  # L-BFGS did it
     torch.testing.assert_close(wide, newton, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "bernoulli", "multinomial"])
+def test_more_features_than_samples_are_fitted_in_their_span(name):
+    """The gradient of the penalized loss vanishes."""
+    _, y, weights = data(name)
+    wide = np.random.default_rng(1).normal(size=(N, 2 * N)) + 1
+    family, K = get_family(name), 3 if name == "multinomial" else 1
+    given = [torch.from_numpy(part) for part in (wide, y, weights)]
+    fits = glm.LinearFits(given[0], given[2])
+    for ridge in (0.3, 30.0):
+        coef, intercept = fits.fit(family, given[1], ridge, K)
+        slope = given[2][:, None] * family.gradient(given[1], given[0] @ coef + intercept)
+        np.testing.assert_allclose(given[0].T @ slope + ridge * coef, 0, atol=1e-6)
+        np.testing.assert_allclose(slope.sum(dim=0), 0, atol=1e-6)
+        found = glm.fit_linear(family, *given, ridge, K)
+        np.testing.assert_allclose(coef, found[0], atol=1e-8)

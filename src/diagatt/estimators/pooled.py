@@ -15,7 +15,7 @@ from diagatt.estimators.times import CoxCompetitor
 from diagatt.localization import N_LOCATED
 from diagatt.parameters import at_least, one_of, several
 from diagatt.segments import segment_argmax, segment_max, segment_mean, spread
-from diagatt.solvers.glm import fit_linear
+from diagatt.solvers.glm import LinearFits
 from diagatt.solvers.problem import Samples
 
 
@@ -69,12 +69,11 @@ class _Pooled(Competitor):
     ridge_: float = field(init=False)
 
     def _train(self, problem: Samples, seed: int, memo: dict) -> None:
-        pooled = pool_rows(problem.values, problem.offsets, self.pool)
-        coef, intercept = fit_linear(
-            *(problem.family, pooled, problem.y, problem.weights),
-            ridge=self.ridge_,
-            n_outputs=problem.n_outputs,
-        )
+        if "fits" not in memo:
+            pooled = pool_rows(problem.values, problem.offsets, self.pool)
+            memo["fits"] = LinearFits(pooled, problem.weights)
+        given = (problem.family, problem.y, self.ridge_, problem.n_outputs)
+        coef, intercept = memo["fits"].fit(*given)
         self.coef_, self.intercept_ = coef.T.numpy(), intercept.numpy()  # (K, P), (K,)
 
     def _fitted_shapes(self) -> dict[str, tuple[int, ...]]:

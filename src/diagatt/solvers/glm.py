@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -208,14 +209,45 @@ def fit_linear(
     >>> fit_linear(get_family("gaussian"), x, y, torch.ones(3), ridge=0.0)
     (tensor([[2.]], dtype=torch.float64), tensor([1.], dtype=torch.float64))
     """
-    F, w = features.double(), weights.double()
-    # Centred features change the intercept alone and make the problem far better conditioned.
-    center = (w / w.sum()) @ F  # (P,)
-    F = torch.cat([F - center, F.new_ones(len(F), 1)], dim=1)
-    penalty = F.new_full((F.shape[1],), ridge / float(w.sum()))
-    penalty[-1] = 0
-    beta = fit_glm(family, F, y, weights, penalty, n_outputs)
-    return beta[:-1], beta[-1] - center @ beta[:-1]
+    return LinearFits(features, weights).fit(family, y, ridge, n_outputs)
+
+
+class LinearFits:
+    """Fits of `fit_linear` to the same samples with several ridges.
+
+    Features are centred, which changes the intercept alone and makes the problem far better
+    conditioned. Where there are more of them than samples, the coefficients of a ridge regression
+    lie in the span of the samples, and are fitted there.
+
+    Parameters
+    ----------
+    features : tensor of shape (n, P)
+    weights : tensor of shape (n,)
+    """
+
+    def __init__(self, features: Tensor, weights: Tensor) -> None:
+        F, self.weights = features.double(), weights.double()
+        self.center = (self.weights / self.weights.sum()) @ F  # (P,)
+        self.F = F - self.center
+
+    @cached_property
+    def _inside(self) -> tuple[Tensor, Tensor]:
+        """A basis of the samples' span, (P, r), and the samples in it, (n, r)."""
+        basis = row_span(self.F)
+        return basis, self.F @ basis
+
+    def fit(
+        self, family: Family, y: Tensor, ridge: float, n_outputs: int = 1
+    ) -> tuple[Tensor, Tensor]:
+        """Return coefficients, (P, K), and intercepts, (K,), of one ridge."""
+        is_wide = ridge > 0 and self.F.shape[1] > len(self.F)
+        F = self._inside[1] if is_wide else self.F
+        F = torch.cat([F, F.new_ones(len(F), 1)], dim=1)
+        penalty = F.new_full((F.shape[1],), ridge / float(self.weights.sum()))
+        penalty[-1] = 0
+        beta = fit_glm(family, F, y, self.weights, penalty, n_outputs)
+        coef = self._inside[0] @ beta[:-1] if is_wide else beta[:-1]
+        return coef, beta[-1] - self.center @ coef
 
 
 def _newton(objective, derivatives, beta: Tensor, max_steps: int) -> Tensor:

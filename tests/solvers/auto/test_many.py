@@ -213,3 +213,24 @@ def test_further_heads_start_where_fewer_ended_and_lower_the_loss():
     after = fits._objective(fits.fit(), everything(fits))[0]
     assert bool((after <= before + 1e-9).all())
     assert bool((after < before - 1e-3).any())
+
+
+@pytest.mark.parametrize("pays", [0, many.MOST_STEPS])
+@pytest.mark.parametrize("kind", ["mixed quadratic", "mixed linear", "two heads"])
+def test_samples_that_do_not_count_are_left_out(kind, pays, monkeypatch):
+    """Folds that are held out, and a sample that no fit counts, do not change the fits."""
+    monkeypatch.setattr(shared_rows, "MONOMIALS_PAY", pays)
+    weights = torch.ones(40, 4, dtype=torch.float64)
+    weights[:10, :2] = weights[10:20, 2:] = weights[39] = 0.0
+    fits = fits_of("bernoulli", kind, 40, weights=weights)
+    found = fits.fit()
+    parts = fits._by_counted_samples()
+    assert len(parts) == (2 if pays == 0 and kind != "mixed linear" else 1)
+    monkeypatch.setattr(ManyFits, "_by_counted_samples", lambda fits: None)
+    np.testing.assert_allclose(found, fits.fit(), atol=1e-3)
+    theta = drawn(fits)
+    for which, part in parts:
+        value, slope = part._objective(theta[which], everything(part))
+        whole, its_slope = fits._objective(theta[which], which)
+        np.testing.assert_allclose(value, whole, rtol=1e-12)
+        np.testing.assert_allclose(slope, its_slope, atol=1e-10)

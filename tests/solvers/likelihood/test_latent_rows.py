@@ -1,7 +1,9 @@
 """Distributions of rows and the scores that they imply."""
 
 import numpy as np
+import torch
 from scipy.stats import multivariate_normal
+from torch.distributions import MultivariateNormal, kl_divergence
 
 from diagatt import DiagonalAttention, RaggedRows
 from diagatt.scores import get_score_form
@@ -29,3 +31,20 @@ def test_fitted_scores_are_the_log_density_ratio():
             ratio = ratio - multivariate_normal(A[0] @ c, C[0]).logpdf(x)
             want = np.exp(ratio - np.logaddexp.reduce(ratio))
             np.testing.assert_allclose(got[X.offsets[i] : X.offsets[i + 1]], want, rtol=1e-8)
+
+
+def test_divergence_is_that_of_the_normal_distributions():
+    """The symmetric Kullback–Leibler divergence, in the mean over contexts."""
+    rng = np.random.default_rng(1)
+    one, other = (random_model(rng, 2, 3, 2).rows for _ in range(2))
+    contexts = torch.from_numpy(rng.standard_normal((50, 2)))
+    want = 0.0
+    for k in (1, 2):
+        pair = [
+            MultivariateNormal(contexts @ rows.A[k].T, rows.C[k].expand(50, 3, 3))
+            for rows in (one, other)
+        ]
+        want += float((kl_divergence(*pair) + kl_divergence(*reversed(pair))).mean())
+    moments = contexts.T @ contexts / 50
+    np.testing.assert_allclose(one.divergence(other, moments), want, rtol=1e-10)
+    np.testing.assert_allclose(one.divergence(one, moments), 0.0, atol=1e-10)

@@ -139,6 +139,9 @@ _SEVERAL_HEADS = [(1, 0.5, 1), (10, 5, 1), (100, 50, 1), (LINEAR, 5, 1)]
 # The most steps of a mixture of several heads, which stops early as batched fits do, and the most
 # heads: three have a thousand joint assignments per sample, whose gradients take minutes.
 _MIXTURE_STEPS, _MIXED_HEADS = 60, 2
+# Gain of log-likelihood per sample at which EM stops on wide rows: out of fold, the many small
+# gains after it are worth nothing.
+_TOLERANCE_OF_WIDE_ROWS = 1e-3
 # Ridge of the values of "extreme" contestants, which have no other parameters.
 _EXTREME = 3.0
 SHAPES = {
@@ -228,8 +231,10 @@ def wide_contestants(family: Family) -> list[Contestant]:
 def likelihood_contestant(family: Family, n_features: int = 0) -> Contestant:
     """Return the fit that models rows as Gaussian; it does not depend on scales of features."""
     readout = "mixture" if family.predicts_mixtures else "pooled"
-    rows = "full" if n_features <= MOST_FULL else "unit"  # both maps treat wider rows alike
-    return Contestant(rows, readout, solver=Likelihood())
+    if n_features <= MOST_FULL:
+        return Contestant("full", readout, solver=Likelihood())
+    # Both maps treat wider rows alike.
+    return Contestant("unit", readout, solver=Likelihood(tolerance=_TOLERANCE_OF_WIDE_ROWS))
 
 
 def solver_contestants(model: Model, family: Family) -> list[Contestant]:

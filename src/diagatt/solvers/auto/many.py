@@ -147,6 +147,12 @@ class ManyFits:
 
         Heads are added one by one, each from 0: from a common start they would find the same rows.
         """
+        parts = self._by_counted_samples()
+        if parts is not None:
+            theta = torch.empty_like(self._ridges)
+            for which, fits in parts:
+                theta[which] = fits.fit()
+            return theta
         if self.n_heads > 1:
             fewer = replace(self, n_heads=self.n_heads - 1)
             start = self._with_another_head(fewer.fit(), fewer)
@@ -164,6 +170,32 @@ class ManyFits:
         if self._has_dispersion:
             start[:, -1] = math.log(self.samples.family.initial_dispersion(1.0))
         return self._minimized(start)
+
+    def _by_counted_samples(self) -> list[tuple[Tensor, ManyFits]] | None:
+        """Return parts of these fits with the samples that count in them; None for all in all.
+
+        Fits whose scores take one product with all monomials stay together, as far as samples
+        count in any of them; others are parted by the fold that they leave out.
+        """
+        counted = self.weights > 0  # (n, M)
+        if self._is_quadratic and not self.shared.multiplies(counted.shape[1] * self.n_heads):
+            lines, part = counted.unique(dim=1, return_inverse=True)
+        else:
+            lines, part = counted.any(dim=1, keepdim=True), counted.new_zeros(counted.shape[1])
+        if not self.attends or bool(lines.all()):
+            return None
+        found = []
+        for k, line in enumerate(lines.T):
+            which, samples = torch.nonzero(part == k)[:, 0], torch.nonzero(line)[:, 0]
+            fits = replace(
+                self,
+                shared=SharedRows(self.samples.take(samples)),
+                penalties=[self.penalties[m] for m in which],
+                weights=self.weights[samples][:, which],
+                readouts=[self.readouts[m] for m in which],
+            )
+            found.append((which, fits))
+        return found
 
     def _minimized(self, start: Tensor) -> Tensor:
         return minimize_many(self._objective, start, self.most_steps or MOST_STEPS, TOLERANCE)

@@ -37,7 +37,7 @@ class SharedRows:
         products = x[:, rows] * x[:, columns]
         return torch.cat([products.mul_(_parameter_scales(d).to(products)), x], dim=1)
 
-    def _multiplies(self, n_fits: int) -> bool:
+    def multiplies(self, n_fits: int) -> bool:
         """Whether one product with all monomials is quicker than one quadratic form per fit."""
         N, d = self.samples.values.shape
         return n_fits * MONOMIALS_PAY >= d and N * score_width(d) <= MOST_MONOMIALS
@@ -46,7 +46,7 @@ class SharedRows:
         """Return scores (N, M) and effects (N, L) of all rows, of θ (Q, M) and V (d, L)."""
         values = self.samples.values
         d, M = values.shape[1], theta.shape[1]
-        if len(theta) > d and self._multiplies(M):
+        if len(theta) > d and self.multiplies(M):
             return self.monomials @ theta, values @ value
         both = torch.cat([theta[-d:], value], dim=1)
         if len(theta) == d:  # linear scores
@@ -60,7 +60,7 @@ class SharedRows:
         """Return slopes in θ (M, Q) and V (L, d) of slopes in scores (N, M), effects (N, L)."""
         values = self.samples.values
         d, M = values.shape[1], of_scores.shape[1]
-        if quadratic and self._multiplies(M):
+        if quadratic and self.multiplies(M):
             return of_scores.T @ self.monomials, of_rows.T @ values
         linear = torch.cat([of_scores, of_rows], dim=1).T @ values  # (M + L, d)
         if not quadratic:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import torch
@@ -33,6 +34,8 @@ from diagatt.solvers.problem import Problem, RememberedPart, Samples
 
 # Lower bound of the dispersion, as a share of the variance of y.
 LEAST_DISPERSION = 1e-4
+# Distance of two runs, as a share of their steps, from which they are the same.
+MET = 0.25
 # Least distance of π from 0 and from 1.
 LEAST_SHARE = 1e-6
 
@@ -285,6 +288,47 @@ class EM:
                 advance(f"iteration {len(now.history)}, log-likelihood {now.last:.6g}")
                 if file is not None and file.is_due(len(now.history), now.is_done):
                     now.write(file)
+        return self._result(now)
+
+    def run_together(
+        self, starts: dict[str, tuple[LatentRows, list[float]]], iterations: int
+    ) -> dict[str, LikelihoodFit]:
+        """Iterate from several starts; of runs that meet, one goes on, and both have its result.
+
+        Two runs at the same λ have met when, twice in succession, the distance between their row
+        models is at most `MET` of the last step of either: they follow the same path, perhaps one
+        a fraction of a step behind. The one with the higher likelihood goes on.
+        """
+        runs = {name: EMState(model, list(schedule)) for name, (model, schedule) in starts.items()}
+        joined: dict[str, str] = {}
+        near: set[tuple[str, str]] = set()
+        context = self.expectation.context_moments / self.weight
+        for iteration in range(iterations):
+            steps: dict[str, float] = {}
+            for name, now in runs.items():
+                if name not in joined and not now.is_done:
+                    before = now.model.rows
+                    self._iterate(now)
+                    steps[name] = now.model.rows.divergence(before, context)
+            pairs = [
+                (one, other)
+                for one, other in combinations(steps, 2)
+                if iteration  # the first step, from an arbitrary start, is far longer than others
+                and runs[one].schedule == runs[other].schedule
+                and runs[one].model.rows.divergence(runs[other].model.rows, context)
+                <= MET * min(steps[one], steps[other])
+            ]
+            for pair in near.intersection(pairs):
+                if not joined.keys() & set(pair):
+                    behind, ahead = sorted(pair, key=lambda name: runs[name].last)
+                    joined[behind] = ahead
+            near = set(pairs)
+        found = {name: self._result(now) for name, now in runs.items() if name not in joined}
+        for name in reversed(joined):  # a run may have joined one that joined a third later
+            found[name] = found[joined[name]]
+        return {name: found[name] for name in runs}
+
+    def _result(self, now: EMState) -> LikelihoodFit:
         if now.best_model is None:
             return LikelihoodFit(now.model, self.expect(now.model).log_likelihood, now.history)
         return LikelihoodFit(now.best_model, now.best, now.history)

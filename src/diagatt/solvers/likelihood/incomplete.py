@@ -115,7 +115,7 @@ class _Block:
     ) -> None:
         self.part, self.context, self.patterns = part, context, patterns
         self.rows, self.response, self.supervision = rows, response, supervision
-        precision, means = rows.precision(), rows.A.sum(dim=2)  # q is 1, or 0 for means of 0
+        precision, means = rows.precision, rows.A.sum(dim=2)  # q is 1, or 0 for means of 0
         self.background, self.active = (
             Conditional(patterns, mean, K) for mean, K in zip(means, precision, strict=True)
         )

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -77,29 +78,56 @@ class RowModel:
         """R."""
         return len(self.C) - 1
 
+    @cached_property
+    def _factor(self) -> Tensor:
+        """Cholesky factors of the covariances, (R + 1, d, d)."""
+        return torch.linalg.cholesky(self.C)
+
+    @cached_property
     def precision(self) -> Tensor:
-        """Return the inverse covariances, (R + 1, d, d)."""
-        return torch.cholesky_inverse(torch.linalg.cholesky(self.C))
+        """Inverse covariances, (R + 1, d, d)."""
+        return torch.cholesky_inverse(self._factor)
+
+    @cached_property
+    def logdet(self) -> Tensor:
+        """Log determinants of the covariances, (R + 1,)."""
+        return 2 * self._factor.diagonal(dim1=1, dim2=2).log().sum(dim=1)
 
     def score_terms(self) -> tuple[Tensor, Tensor]:
         """Return W (R, d, d) and T (R, d, q) of the log density ratios."""
-        K = self.precision()
+        K = self.precision
         KA = K @ self.A
         return 0.5 * (K[0] - K[1:]), KA[1:] - KA[0]
 
     def score_constants(self, context: Tensor) -> Tensor:
         """Return the terms that affect the likelihood but not the softmax, (n, R)."""
-        K, logdet = self.precision(), torch.logdet(self.C)
+        K, logdet = self.precision, self.logdet
         c = context.to(K.dtype)
         inner = torch.einsum("np,kpq,nq->nk", c, self.A.mT @ K @ self.A, c)  # (n, R + 1)
         return 0.5 * (inner[:, :1] - inner[:, 1:]) + 0.5 * (logdet[0] - logdet[1:])
 
+    def divergence(self, other: RowModel, context: Tensor) -> float:
+        r"""Return the symmetric Kullback–Leibler divergence of active rows, summed over heads.
+
+        .. math:: \tfrac12 \sum_k \mathrm{tr}(K_k C'_k + K'_k C_k - 2I) +
+                  \mathrm{tr}\bigl((K_k + K'_k)(A_k - A'_k) M (A_k - A'_k)^\top\bigr)
+
+        Parameters
+        ----------
+        context : tensor of shape (q, q)
+            M, the mean of c̃ c̃ᵀ.
+        """
+        K, L = self.precision[1:], other.precision[1:]
+        moved = (self.A - other.A)[1:]
+        of_covariances = (K * other.C[1:] + L * self.C[1:]).sum() - 2 * K.shape[0] * K.shape[1]
+        return float(0.5 * (of_covariances + ((K + L) * (moved @ context @ moved.mT)).sum()))
+
     def background_log_likelihood(self, total: RowMoments) -> float:
         """Return Σ log f_0(x) over all rows, as if none were active."""
         d = self.C.shape[1]
-        quadratic = (self.precision()[0] * total.residual(self.A[0])).sum()
-        logdet = torch.logdet(self.C[0])
-        return float(-0.5 * (total.count * (d * math.log(2 * math.pi) + logdet) + quadratic))
+        quadratic = (self.precision[0] * total.residual(self.A[0])).sum()
+        normalizer = d * math.log(2 * math.pi) + self.logdet[0]
+        return float(-0.5 * (total.count * normalizer + quadratic))
 
     def query_key(self, score_form: ScoreForm) -> Tensor:
         """Return the scores as query–key matrices of lengthened rows, (R, D, D), times √d."""

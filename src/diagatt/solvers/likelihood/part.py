@@ -265,7 +265,9 @@ class PartExpectation:
         if own is not None:
             context_design = torch.cat([context_design, own], dim=1)
         q = self.context.shape[1]
-        xx, xb = weighted_gram(x, rw)[0], x.T @ (context_design * rw)  # (d, d), (d, q + m)
+        h = rw if self.bounded else rw * family.curvature(y, z)[:, 0]
+        xx, *xhx = weighted_gram(x, rw if self.bounded else torch.cat([rw, h], dim=1))  # (d, d)
+        xb = ((context_design * rw).T @ x).T  # (d, q + m): few long lines make a fast product
         sums.xx[0] += xx
         sums.xc[0] += xb[:, :q]
         sums.loss += float((rw[:, 0] * family.loss(y, z)).sum(dtype=torch.float64))
@@ -277,8 +279,7 @@ class PartExpectation:
         if self.bounded:
             sums.moments += bordered(xx, xb[:, q:], (D * rw).T @ D)
         else:
-            h = rw * family.curvature(y, z)[:, 0]
-            sums.moments += bordered(x.T @ (x * h), x.T @ (D * h), (D * h).T @ D)
+            sums.moments += bordered(xhx[0], x.T @ (D * h), (D * h).T @ D)
         if self._score_variance:
             h = slope * gradient
             sums.score_square += bordered(x.T @ (x * h), x.T @ (D * h), (D * h).T @ D)

@@ -49,11 +49,11 @@ def best_start(
     part = samples
     for k in range(n_heads):
         em = EM(Expectation(part, score_form, distinct), settings)
-        fits = {}
-        for name, (start, supervision) in starting_models(em, part, generator).items():
-            fits[name] = em.run(start, TRIAL_ITERATIONS, supervision)
-            value = fits[name].log_likelihood
-            report.append({"head": k, "start": name, "log_likelihood": value})
+        fits = em.run_together(starting_models(em, part, generator), TRIAL_ITERATIONS)
+        report += [
+            {"head": k, "start": name, "log_likelihood": found.log_likelihood}
+            for name, found in fits.items()
+        ]
         fit = max(fits.values(), key=lambda f: f.log_likelihood)
         heads.append(fit.model)
         if n_heads == 1:
