@@ -9,6 +9,7 @@ prints what is stored, with the count of replications of every cell. Run it with
 from __future__ import annotations
 
 import argparse
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache, partial
@@ -344,7 +345,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sections", nargs="*", choices=[*SECTIONS, []])
     parser.add_argument("--seeds", type=int, default=200)
-    parser.add_argument("--only", default="", help="cells whose name contains this")
+    parser.add_argument("--only", default="", help="cells whose name matches this expression")
     parser.add_argument("--table", action="store_true")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -354,7 +355,7 @@ def main() -> None:
         for section in given.sections or SECTIONS:
             for cell, measure in SECTIONS[section].items():
                 key = f"{section}; {cell}; {seed}"
-                if given.only in cell and key not in stored:
+                if re.search(given.only, cell) and key not in stored:
                     remember(RUN, key, partial(measure, seed))
     text = "\n".join(table(section) for section in SECTIONS)
     (FOLDER / f"{RUN}.md").write_text(text)

@@ -232,3 +232,27 @@ def test_class_sets_cover_the_most_ambiguous_third_and_older_files_still_load(tm
         holds = np.array([k in labels for labels in older.predict_set(new, level=0.9)])
         assert holds[p[:, k] >= cut].all()
         assert (p[holds, k] >= np.minimum(cut, 0.5)).all()  # or it is the most probable one
+
+
+def test_regressions_of_one_row_samples_are_calibrated_without_rows_to_look_for():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 3))
+    y = X @ [1.0, -1.0, 0.0] + rng.normal(size=900)
+    model = DiagAttRegressor(random_state=0).fit(X[:400], y[:400]).calibrate(X[:400], y[:400])
+    low, high = model.predict_interval(X[400:]).T
+    assert abs(((low <= y[400:]) & (y[400:] <= high)).mean() - 0.9) < 0.05
+    assert (model.existence_, model.has_row_of_interest_, model.row_temperature_) == (None,) * 3
+    assert (model.certainty(X[400:]).posterior == 1).all()
+    classes = DiagAttClassifier(random_state=0).fit(X[:400], y[:400] > 0)
+    sets = classes.calibrate(X[:400], y[:400] > 0).predict_set(X[400:])
+    held = np.mean([label in labels for label, labels in zip(y[400:] > 0, sets, strict=True)])
+    assert 0.85 < held < 0.97
+    with pytest.raises(ValueError, match="all samples have one row"):
+        model.existence_test(X, y)
+
+
+def test_families_without_intervals_say_so():
+    X, y = shifted("gaussian")
+    model = DiagAttRegressor(solver=Likelihood(), family="quantile", random_state=0)
+    with pytest.raises(ValueError, match="'quantile' family predicts a quantile"):
+        model.fit(X, y).calibrate(X, y).predict_interval(X)

@@ -136,7 +136,7 @@ class Calibrated(DiagonalReading):
         """
         given = (X, y, covariates, sample_weight, groups, offset, exposure)
         if n_heads is None:
-            return self._cross_fit(*given).existence
+            return self._cross_fit(*given).tested()
         parameters.check_count(n_heads, "n_heads", 1)
         return head_test(*self._problem_to_hold_out(*given, n_heads=n_heads))
 
@@ -194,8 +194,6 @@ class Calibrated(DiagonalReading):
         known = {"groups": groups, "offset": offset, "exposure": exposure}
         problem = with_started_family(fresh._problem(X, y, sample_weight, covariates, **known))
         self._refuse_others(fresh, problem)
-        if problem.has_one_row_samples_only:
-            raise ValueError("all samples have one row, so there is no row to look for.")
         if n_heads is None:
             tried = parameters.values_to_try(fresh.n_heads, (1,))
             n_heads = getattr(self, "n_heads_", int(tried[0]))
@@ -204,7 +202,7 @@ class Calibrated(DiagonalReading):
         seed = check_random_state(fresh.random_state).randint(2**31 - 1)
         solver = get_solver(fresh.solver)
         reason = solver.refuse(problem, model)
-        if reason is not None:
+        if reason is not None and not problem.has_one_row_samples_only:
             raise ValueError(reason)
         return solver, problem, model, seed
 
@@ -234,10 +232,11 @@ class Calibrated(DiagonalReading):
             setattr(self, name, None)
         if unseen is None:
             return
-        self.existence_ = asdict(unseen.existence)
-        self.has_row_of_interest_ = unseen.existence.is_found
-        self.row_temperature_ = row_temperature(unseen)
-        self.row_recalibration_ = np.array(recalibration(unseen, self.row_temperature_))
+        if unseen.existence is not None:
+            self.existence_ = asdict(unseen.existence)
+            self.has_row_of_interest_ = unseen.existence.is_found
+            self.row_temperature_ = row_temperature(unseen)
+            self.row_recalibration_ = np.array(recalibration(unseen, self.row_temperature_))
         found = conformity_of(unseen)
         self.conformal_scores_, self.conformal_classes_ = found.scores, found.classes
         self.conformal_dispersion_, self.log_score_ = found.dispersion, found.log_score
@@ -273,12 +272,25 @@ class Calibrated(DiagonalReading):
             return False
         return self._recalibration.shows_overconfidence(self.row_temperature_)
 
+    def _verdict_on_weights(self) -> str:
+        """Return what T̂ says about weights as posteriors."""
+        if self._is_overconfident:
+            return "weights are not posteriors"
+        if self.row_temperature_ is not None and self.row_temperature_ < 1 / WORST_TEMPERATURE:
+            return "weights are flatter than posteriors"
+        return "weights may be read as posteriors"
+
     def _conformity(self) -> Conformity:
         check_is_fitted(self)
         if self._fitted_family()[0].response_width > 1:
             raise ValueError(
                 "intervals and sets are for responses of one number or class, and those of the "
                 f"{self.family!r} family have several."
+            )
+        if not self._fitted_family()[0].predicts_mixtures:
+            raise ValueError(
+                f"the {self.family!r} family predicts a quantile, around which there are no "
+                "intervals: fit two of them for the ends of one."
             )
         if self.conformal_scores_ is None or self.conformal_dispersion_ is None:
             raise ValueError(_NO_FOLDS)
@@ -310,8 +322,7 @@ class Calibrated(DiagonalReading):
         if self.row_temperature_ is not None:
             facts["temperature of row weights"] = f"{self.row_temperature_:.2f}"
             if self.has_row_of_interest_:
-                verdict = "are not" if self._is_overconfident else "may be read as"
-                facts["temperature of row weights"] += f" (weights {verdict} posteriors)"
+                facts["temperature of row weights"] += f" ({self._verdict_on_weights()})"
             if not self._recalibration.is_none:
                 facts["recalibrated row weights"] = str(self._recalibration)
         if self.log_score_ is not None:
