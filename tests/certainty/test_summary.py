@@ -77,9 +77,10 @@ def test_classes_have_lines_each():
 
 
 def test_no_error_is_a_dash():
-    summary = Summary("t", {}, [coefficient("head 0", "x", 1.0, np.nan)], [])
-    assert "–" in str(summary)
-    assert np.isnan(summary.to_frame()["p_value"][0])
+    for error in (np.nan, 0.0):  # no coefficient is certain
+        summary = Summary("t", {}, [coefficient("head 0", "x", 1.0, error)], [])
+        assert str(summary).splitlines()[-2].split()[-5:] == ["1", *"––––"]
+        assert summary.to_frame()[["se", "low", "high", "p_value"]].isna().all(axis=None)
 
 
 def test_criteria_of_more_parameters_than_samples_are_not_printed():

@@ -102,13 +102,16 @@ def test_weights_that_are_too_sure_are_recalibrated_and_labels_repair_sets():
     (X, y, _), (new, _, place) = heavy(250, 0), heavy(1000, 1)
     model = DiagAttRegressor(solver=Likelihood(), random_state=0).fit(X, y)
     plain = model.certainty(new).posterior
+    with pytest.warns(NotAPosteriorWarning, match="never compared with held-out responses"):
+        assert not model.discoveries(new)
     model.calibrate(X, y)
     assert model.row_temperature_ > 1.5
     with pytest.warns(NotAPosteriorWarning, match="too sure"):
         found = model.certainty(new)
     assert found.posterior.mean() < plain.mean()
-    with pytest.warns(NotAPosteriorWarning, match="label"):
-        assert not model.discoveries(new).is_trusted
+    with pytest.warns(NotAPosteriorWarning, match="responses contradict the weights.*: label"):
+        none = model.discoveries(new, fdr=0.3)
+    assert (len(none), none.is_trusted) == (0, False)
     model.calibrate_rows(new[:100], place[:100])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotAPosteriorWarning)

@@ -29,8 +29,8 @@ class Discoveries(Sequence[Discovery]):
     fdr : float
         The largest share of wrong rows that was allowed.
     is_trusted : bool
-        Whether the rate can be relied on, because labelled samples decided or because weights are
-        posteriors (T̂ near 1).
+        Whether the rate can be relied on, because labelled samples decided or because held-out
+        responses agree with weights as posteriors.
     note : str
         What the rate is based on.
     """

@@ -190,9 +190,10 @@ def coefficient(
     >>> round(line["low"], 2), round(line["p_value"], 3)
     (0.04, 0.046)
     """
-    known = bool(np.isfinite(se) and se > 0)
-    half = norm.ppf(0.5 + level / 2) * se if known else np.nan
-    p = 2 * norm.sf(abs(estimate / se)) if known else np.nan
+    if not se > 0:  # of a feature that the fit left out, because it is constant
+        se = np.nan
+    half = norm.ppf(0.5 + level / 2) * se
+    p = 2 * norm.sf(abs(estimate / se))
     numbers = (estimate, se, estimate - half, estimate + half, p)
     words = {"head": head, "feature": feature}
     return {**words, **dict(zip(COLUMNS[2:], map(float, numbers), strict=True))}
