@@ -12,17 +12,25 @@ import argparse
 import re
 import warnings
 from collections.abc import Callable, Iterator
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from scipy.stats import chi2
 
+from benchmarks.inference_coverage import (
+    SOLVERS,
+    coverage,
+    coverage_of_groups,
+    coverage_of_stores,
+    coverage_of_two_heads,
+    model_of,
+    wrongly_linked,
+)
 from benchmarks.inference_designs import (
     COEFFICIENTS,
     FEATURES,
-    MANY,
     SHIFT,
     SIZES,
     STRETCH,
@@ -30,12 +38,9 @@ from benchmarks.inference_designs import (
     active,
     nothing,
     some_without,
-    wrong_link,
 )
 from benchmarks.store import FOLDER, recall, remember
-from diagatt import DiagAttClassifier, DiagAttRegressor
 from diagatt.families import get_family
-from diagatt.solvers import Likelihood, Mixture
 from diagatt.solvers.auto.contest import Contest
 from diagatt.solvers.auto.contestants import attention_contestants, uniform_contestants
 from diagatt.solvers.auto.units import ResponseUnits
@@ -50,16 +55,8 @@ RUN = "inference"
 FAMILIES = ("gaussian", "bernoulli", "poisson", "gamma")
 COUNTS = "negative_binomial"
 SHAPES = ("well", "t5", "skew", "correlated")
-SOLVERS = {"mixture": Mixture, "likelihood": Likelihood}
 N_NEW = 1500
 EFFECTS = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4)
-
-
-def model_of(family: str, solver: Any, seed: int) -> Any:
-    """Return an estimator of the family."""
-    if family == "bernoulli":
-        return DiagAttClassifier(solver=solver, random_state=seed)
-    return DiagAttRegressor(solver=solver, family=family, random_state=seed)
 
 
 def existence(family: str, draw: Callable[[int], Draw], seed: int) -> dict[str, float]:
@@ -129,49 +126,6 @@ def _known_rows_found(family: str, X: np.ndarray, y: np.ndarray, place: np.ndarr
         if law.has_dispersion:
             phi = float(law.unit_dispersion(response, z).sum()) / (n - count - 1)
     return float(chi2.sf(2 * (losses[0] - losses[1]) / phi, FEATURES) < 0.05)
-
-
-def coverage(shape: str, family: str, solver: str, seed: int) -> dict[str, Any]:
-    """Return which 95 % intervals of coefficients hold the truth."""
-    X, y, _ = active(shape, family, 400, seed)
-    model = model_of(family, SOLVERS[solver](), seed).fit(X, y)
-    return _covered_by(model, SIZES[family] * COEFFICIENTS)
-
-
-def wrongly_linked(family: str, solver: str, seed: int) -> dict[str, Any]:
-    """Return which intervals hold what the fit looks for, and what a GLM of the active row does.
-
-    The two differ: where the link is wrong, responses also mislead about which row is active.
-    """
-    X, y, _ = wrong_link(family, 400, seed)
-    model = model_of(family, SOLVERS[solver](), seed).fit(X, y)
-    found = _covered_by(model, _limit(family, solver))
-    return found | {"covered, GLM of active rows": _covered_by(model, _glm(family))["covered"]}
-
-
-@cache
-def _limit(family: str, solver: str) -> np.ndarray:
-    """Return the coefficients that a fit to many samples with a wrong link finds."""
-    X, y, _ = wrong_link(family, MANY // 20, 10**6)
-    return model_of(family, SOLVERS[solver](), 0).fit(X, y).value_[0]
-
-
-@cache
-def _glm(family: str) -> np.ndarray:
-    """Return the coefficients of the family's own link if the active row is known."""
-    X, y, place = wrong_link(family, MANY, 10**6)
-    rows = torch.from_numpy(X[np.arange(MANY), place])
-    response = torch.from_numpy(y.astype(float))
-    law, weights = get_family(family), torch.ones(MANY, dtype=torch.float64)
-    return fit_linear(law, rows, response, weights, ridge=0.0)[0][:, 0].numpy()
-
-
-def _covered_by(model: Any, truth: np.ndarray) -> dict[str, Any]:
-    if model.value_se_ is None:
-        return {"covered": None, "note": model.errors_note_}
-    error = np.abs(model.value_[0] - truth) / model.value_se_[: len(truth)]
-    covered = (error < 1.959964).astype(float).tolist()
-    return {"covered": covered, "se": float(np.mean(model.value_se_[: len(truth)]))}
 
 
 def certainty(shape: str, family: str, solver: str, seed: int) -> dict[str, Any]:
@@ -282,6 +236,16 @@ SECTIONS: dict[str, Cells] = {
         for solver in SOLVERS
         for family in (*FAMILIES, COUNTS)
         for shape in SHAPES
+    },
+    "coverage of groups, heads and stores": {
+        f"{name}, {solver}, {family}": partial(measure, family, solver)
+        for name, measure in (
+            ("groups", coverage_of_groups),
+            ("two heads", coverage_of_two_heads),
+            ("store", coverage_of_stores),
+        )
+        for solver in SOLVERS
+        for family in ("gaussian", "bernoulli")
     },
     "certainty": {
         f"{solver}, {family}, {shape}": partial(certainty, shape, family, solver)

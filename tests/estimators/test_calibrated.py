@@ -121,6 +121,17 @@ def test_weights_that_are_too_sure_are_recalibrated_and_labels_repair_sets():
     assert covered > 0.8 - 3 * np.sqrt(0.16 / 100)
 
 
+def test_rows_are_named_only_if_held_out_responses_confirm_them(regressor, new, monkeypatch):
+    weights, ratios = regressor.held_out_rows_.T
+    assert len(weights) == 400
+    # Responses prefer located rows to others where weights are large.
+    assert ratios[weights > 0.8].mean() < -0.5 < ratios[weights < 0.5].mean()
+    silent = np.column_stack([weights, np.zeros_like(ratios)])
+    monkeypatch.setattr(regressor, "held_out_rows_", silent)
+    with pytest.warns(NotAPosteriorWarning, match="do not confirm"):
+        assert not regressor.discoveries(new.X)
+
+
 def test_a_saved_model_says_the_same(regressor, new, tmp_path):
     regressor.save(tmp_path / "m.safetensors")
     again = DiagAttRegressor.load(tmp_path / "m.safetensors")
@@ -129,6 +140,7 @@ def test_a_saved_model_says_the_same(regressor, new, tmp_path):
     )
     assert again.existence_ == regressor.existence_
     assert again.row_temperature_ == regressor.row_temperature_
+    assert list(again.discoveries(new.X)) == list(regressor.discoveries(new.X))
 
 
 def test_a_model_that_is_fitted_again_forgets(drawn, regressor):

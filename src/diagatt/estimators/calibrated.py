@@ -20,6 +20,7 @@ from diagatt.certainty.recalibration import (
     WORST_TEMPERATURE,
     Recalibration,
     recalibration,
+    row_evidence,
     row_temperature,
 )
 from diagatt.certainty.rows import LEVELS, thresholds
@@ -52,6 +53,7 @@ class Calibrated(DiagonalReading):
         "row_temperature_": parameters.optional(parameters.positive()),
         "row_recalibration_": parameters.optional(attributes.floats()),
         "row_thresholds_": parameters.optional(attributes.floats()),
+        "held_out_rows_": parameters.optional(attributes.floats()),
         "conformal_scores_": parameters.optional(attributes.floats()),
         "conformal_classes_": parameters.optional(attributes.whole()),
         "conformal_dispersion_": parameters.optional(attributes.number()),
@@ -64,6 +66,7 @@ class Calibrated(DiagonalReading):
     row_temperature_: float | None = None
     row_recalibration_: np.ndarray | None = None  # (3,): temperature, doubt, loss
     row_thresholds_: np.ndarray | None = None  # (99, R)
+    held_out_rows_: np.ndarray | None = None  # (m, 2): weight, log density of y without the row
     conformal_scores_: np.ndarray | None = None  # (n,), of several outcomes (n, q)
     conformal_classes_: np.ndarray | None = None  # (n,), of several outcomes (n, q)
     conformal_dispersion_: float | None = None
@@ -73,14 +76,19 @@ class Calibrated(DiagonalReading):
     labelled_rows_: np.ndarray | None = None  # (m, R, 3): true row's weight, best weight, a hit
 
     def _fitted_shapes(self) -> dict[str, tuple[int, ...]]:
-        kept: tuple[Any, ...] = (self.labelled_rows_, self.conformal_scores_)
-        labelled, scores = (np.shape(array) for array in kept)
+        kept: tuple[Any, ...] = (
+            self.labelled_rows_,
+            self.conformal_scores_,
+            self.held_out_rows_,
+        )
+        labelled, scores, held_out = (np.shape(array) for array in kept)
         several = getattr(self, "n_outputs_", 1)
         each = scores[:1] or (0,) if several == 1 else (*(scores[:1] or (0,)), several)
         return {
             **super()._fitted_shapes(),
             "row_recalibration_": (3,),
             "row_thresholds_": (len(LEVELS), self.n_heads_),
+            "held_out_rows_": (*(held_out[:1] or (0,)), 2),
             "labelled_rows_": (*labelled[:1], self.n_heads_, 3),
             "conformal_scores_": each,
             "conformal_classes_": each,
@@ -237,6 +245,8 @@ class Calibrated(DiagonalReading):
             self.has_row_of_interest_ = unseen.existence.is_found
             self.row_temperature_ = row_temperature(unseen)
             self.row_recalibration_ = np.array(recalibration(unseen, self.row_temperature_))
+            if self.n_heads_ == 1 and self.none_score_ is None:
+                self.held_out_rows_ = row_evidence(unseen, self._recalibration)
         found = conformity_of(unseen)
         self.conformal_scores_, self.conformal_classes_ = found.scores, found.classes
         self.conformal_dispersion_, self.log_score_ = found.dispersion, found.log_score

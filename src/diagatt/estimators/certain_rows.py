@@ -15,7 +15,7 @@ from diagatt.attention.coupling import best_rows
 from diagatt.attention.none_row import given_some, none_probability
 from diagatt.attention.row_terms import row_terms
 from diagatt.certainty import Certainty, Discoveries, NotAPosteriorWarning
-from diagatt.certainty.discoveries import discovered, labelled_cut, mean_cut
+from diagatt.certainty.discoveries import discovered, is_confirmed, labelled_cut, mean_cut
 from diagatt.certainty.recalibration import WORST_TEMPERATURE
 from diagatt.certainty.rows import labelled_threshold, sets_above, sets_of_mass, threshold_at
 from diagatt.estimators.calibrated import Calibrated
@@ -149,7 +149,9 @@ class CertainRows(Calibrated):
         1 − weight over named rows is at most fdr, with weights as in `certainty`. If these were
         recalibrated much, `is_trusted` is False and a warning is given. Nothing is named if there
         were no held-out samples, or if their responses contradict the attention (T̂ > 1.5): large
-        weights are then often those of wrong rows, which no recalibration repairs.
+        weights are then often those of wrong rows, which no recalibration repairs. Nor is anything
+        named if responses of held-out samples whose rows would be named do not reject at 5 % that
+        half of these rows are wrong (one head, without ``none=True``).
 
         Parameters
         ----------
@@ -167,7 +169,8 @@ class CertainRows(Calibrated):
             cut = labelled_cut(flat[:, 1], flat[:, 2] > 0, fdr)
             note = f"by {len(self.labelled_rows_)} labelled samples"
             return Discoveries(discovered(found.rows, found.posterior, cut), fdr, True, note)
-        reason = self._reason_to_name_none()
+        cut = mean_cut(found.posterior.ravel(), fdr)
+        reason = self._reason_to_name_none(cut, fdr)
         if reason:
             warnings.warn(
                 f"no rows are named, because {reason}: label some samples and call calibrate_rows.",
@@ -175,7 +178,6 @@ class CertainRows(Calibrated):
                 stacklevel=2,
             )
             return Discoveries([], fdr, False, f"none, because {reason}")
-        cut = mean_cut(found.posterior.ravel(), fdr)
         note = f"by weights alone (out-of-fold temperature {self.row_temperature_:.2f})"
         if self._is_overconfident:
             warnings.warn(
@@ -187,13 +189,16 @@ class CertainRows(Calibrated):
         named = discovered(found.rows, found.posterior, cut)
         return Discoveries(named, fdr, not self._is_overconfident, note)
 
-    def _reason_to_name_none(self) -> str:
+    def _reason_to_name_none(self, cut: float, fdr: float) -> str:
         """Return why weights without labels name no rows; "" if they do."""
         temperature = self.row_temperature_
         if temperature is None:
             return "weights were never compared with held-out responses (see calibrate)"
         if temperature > WORST_TEMPERATURE:
             return f"held-out responses contradict the weights (temperature {temperature:.2f})"
+        held_out = self.held_out_rows_
+        if held_out is not None and np.isfinite(cut) and not is_confirmed(held_out, cut, fdr):
+            return "held-out responses do not confirm that most of them would be right"
         return ""
 
 
