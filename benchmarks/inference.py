@@ -151,7 +151,6 @@ def certainty(shape: str, family: str, solver: str, seed: int) -> dict[str, Any]
         **size,
         "row sets": _covered(found.row_sets, new.place),
         "rows per set": float(np.mean([len(s) for s in found.row_sets])),
-        "FDR": _wrong(model.discoveries(new.X), new.place),
     }
     model.calibrate_rows(new.X[:50], new.place[:50])
     labelled = model.certainty(new.X[100:]).row_sets
@@ -161,6 +160,19 @@ def certainty(shape: str, family: str, solver: str, seed: int) -> dict[str, Any]
     result["FDR, 100 labels"] = _wrong(named, new.place[100:])
     result["named, 100 labels"] = len(named) / (N_NEW - 100)
     return result
+
+
+def discoveries(shape: str, family: str, solver: str, seed: int) -> dict[str, Any]:
+    """Return the rows that are named without labels: share of wrong ones, and of named samples."""
+    X, y, _ = active(shape, family, 400, seed)
+    new = active(shape, family, N_NEW, seed + 100_000)
+    model = model_of(family, SOLVERS[solver](), seed).fit(X, y).calibrate(X, y)
+    named = model.discoveries(new.X)
+    return {
+        "FDR": _wrong(named, new.place),
+        "named": len(named) / N_NEW,
+        "fits that name none": float(not named),
+    }
 
 
 def without_a_row(solver: str, family: str, shape: str, share: float, seed: int) -> dict:
@@ -249,6 +261,12 @@ SECTIONS: dict[str, Cells] = {
     },
     "certainty": {
         f"{solver}, {family}, {shape}": partial(certainty, shape, family, solver)
+        for solver in SOLVERS
+        for family in ("gaussian", "bernoulli")
+        for shape in SHAPES
+    },
+    "discoveries without labels": {
+        f"{solver}, {family}, {shape}": partial(discoveries, shape, family, solver)
         for solver in SOLVERS
         for family in ("gaussian", "bernoulli")
         for shape in SHAPES

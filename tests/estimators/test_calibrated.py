@@ -122,11 +122,12 @@ def test_weights_that_are_too_sure_are_recalibrated_and_labels_repair_sets():
 
 
 def test_rows_are_named_only_if_held_out_responses_confirm_them(regressor, new, monkeypatch):
-    weights, ratios = regressor.held_out_rows_.T
+    weights, ratios, of_samples = regressor.held_out_rows_.T
+    assert (of_samples == 1).all()
     assert len(weights) == 400
     # Responses prefer located rows to others where weights are large.
     assert ratios[weights > 0.8].mean() < -0.5 < ratios[weights < 0.5].mean()
-    silent = np.column_stack([weights, np.zeros_like(ratios)])
+    silent = np.column_stack([weights, np.zeros_like(ratios), of_samples])
     monkeypatch.setattr(regressor, "held_out_rows_", silent)
     with pytest.warns(NotAPosteriorWarning, match="do not confirm"):
         assert not regressor.discoveries(new.X)

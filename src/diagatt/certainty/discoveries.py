@@ -91,26 +91,25 @@ def is_confirmed(held_out: np.ndarray, cut: float, fdr: float) -> bool:
     r"""Return whether held-out responses reject that half of the rows that reach the cut are wrong.
 
     With r the density of a response given the other rows, relative to that given the located row,
-    the share q of wrong rows has the log-likelihood :math:`\sum \log(1 - q + q r)`, which has to be
-    larger by 1.35 at q = fdr than at ½: a test at 5 %, on one side.
+    the share q of wrong rows has the log-likelihood :math:`\sum w \log(1 - q + q r)`. It has to be
+    larger by 1.35 at q = fdr than at ½, which is a test at 5 %, on one side.
 
     Parameters
     ----------
-    held_out : array of shape (m, 2)
-        Weights of located rows, and log r.
+    held_out : array of shape (m, 3)
+        Weights of located rows, log r, and weights w of samples.
     cut, fdr : float
 
     Examples
     --------
-    >>> weights, log_ratios = np.full(20, 0.95), np.full(20, -2.0)
-    >>> is_confirmed(np.column_stack([weights, log_ratios]), cut=0.9, fdr=0.1)
+    >>> is_confirmed(np.array(20 * [[0.95, -2.0, 1.0]]), cut=0.9, fdr=0.1)
     True
-    >>> is_confirmed(np.column_stack([weights, 0 * log_ratios]), cut=0.9, fdr=0.1)
+    >>> is_confirmed(np.array(20 * [[0.95, 0.0, 1.0]]), cut=0.9, fdr=0.1)
     False
     """
-    log_ratios = held_out[held_out[:, 0] >= cut, 1]
+    log_ratios, weights = held_out[held_out[:, 0] >= cut, 1:].T
     few, half = (
-        np.logaddexp(math.log1p(-share), math.log(share) + log_ratios).sum()
+        weights @ np.logaddexp(math.log1p(-share), math.log(share) + log_ratios)
         for share in (min(fdr, 0.5), 0.5)
     )
     return bool(fdr >= 0.5 or few - half >= LEAST_GAIN)

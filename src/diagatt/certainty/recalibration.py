@@ -76,6 +76,8 @@ SAMPLES_PER_DIRECTION = 40
 RIDGE = 0.1
 # How far log φ may move.
 FARTHEST_LOG_PHI = 7.0
+# Logarithms of ratios of densities are taken as no larger.
+MOST_LOG_RATIO = 50.0
 MAX_STEPS, TOLERANCE, LEAST_STEP = 40, 1e-3, 1e-6
 
 
@@ -186,10 +188,11 @@ def recalibration(unseen: OutOfFold, row_temperature: float) -> Recalibration:
 
 
 def row_evidence(unseen: OutOfFold, change: Recalibration) -> np.ndarray:
-    r"""Return what held-out responses say about the located rows of one head, (m, 2).
+    """Return what held-out responses say about the located rows of one head, (m, 3).
 
-    The columns are the recalibrated weight of the located row, and the logarithm of the response's
-    mean density given one of the other rows, relative to that given the located row.
+    The columns are the recalibrated weight of the located row; the logarithm of the response's
+    mean density given one of the other rows, relative to that given the located row; and the
+    weight of the sample.
     """
     parts, family = held_out_terms(unseen), unseen.samples.family
     terms = _joined([terms for _, terms in parts])
@@ -215,7 +218,9 @@ def row_evidence(unseen: OutOfFold, change: Recalibration) -> np.ndarray:
     of_others = segment_logsumexp(torch.where(others, found, -torch.inf), offsets)
     ratio = of_others - (offsets.diff() - 1).double().log() - found[best]
     ratio = torch.where(offsets.diff() > 1, ratio, 0.0)  # a single row has no others
-    return torch.stack([kappa[best, 0], ratio], dim=1).cpu().numpy()
+    ratio = ratio.nan_to_num().clamp(-MOST_LOG_RATIO, MOST_LOG_RATIO)
+    weights = torch.cat([part.weights for part, _ in parts]).double()
+    return torch.stack([kappa[best, 0], ratio, weights], dim=1).cpu().numpy()
 
 
 class _Evidence:

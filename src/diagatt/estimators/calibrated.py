@@ -66,7 +66,7 @@ class Calibrated(DiagonalReading):
     row_temperature_: float | None = None
     row_recalibration_: np.ndarray | None = None  # (3,): temperature, doubt, loss
     row_thresholds_: np.ndarray | None = None  # (99, R)
-    held_out_rows_: np.ndarray | None = None  # (m, 2): weight, log density of y without the row
+    held_out_rows_: np.ndarray | None = None  # (m, 3): `row_evidence`
     conformal_scores_: np.ndarray | None = None  # (n,), of several outcomes (n, q)
     conformal_classes_: np.ndarray | None = None  # (n,), of several outcomes (n, q)
     conformal_dispersion_: float | None = None
@@ -88,7 +88,7 @@ class Calibrated(DiagonalReading):
             **super()._fitted_shapes(),
             "row_recalibration_": (3,),
             "row_thresholds_": (len(LEVELS), self.n_heads_),
-            "held_out_rows_": (*(held_out[:1] or (0,)), 2),
+            "held_out_rows_": (*(held_out[:1] or (0,)), 3),
             "labelled_rows_": (*labelled[:1], self.n_heads_, 3),
             "conformal_scores_": each,
             "conformal_classes_": each,
