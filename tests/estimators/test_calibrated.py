@@ -254,7 +254,10 @@ def test_regressions_of_one_row_samples_are_calibrated_without_rows_to_look_for(
     rng = np.random.default_rng(0)
     X = rng.normal(size=(900, 3))
     y = X @ [1.0, -1.0, 0.0] + rng.normal(size=900)
-    model = DiagAttRegressor(random_state=0).fit(X[:400], y[:400]).calibrate(X[:400], y[:400])
+    model = DiagAttRegressor(random_state=0).fit(X[:400], y[:400])
+    with pytest.raises(ValueError, match=r"with the samples of the fit$"):
+        model.predict_interval(X[400:])
+    model.calibrate(X[:400], y[:400])
     low, high = model.predict_interval(X[400:]).T
     assert abs(((low <= y[400:]) & (y[400:] <= high)).mean() - 0.9) < 0.05
     assert (model.existence_, model.has_row_of_interest_, model.row_temperature_) == (None,) * 3

@@ -278,6 +278,15 @@ def test_several_classes_have_errors_each():
     assert model.fit(X, y).value_se_.shape == (3, 3)
 
 
+def test_few_groups_have_no_errors_of_independent_samples():
+    data = simulate.regression(120, p=4, d=3, mu=(3,), sigma2=(3,), seed=0, dtype=np.float64)
+    for solver in (Likelihood(), Likelihood(covariance="tied")):
+        model = DiagAttRegressor(solver=solver, random_state=0)
+        model.fit(data.X, data.y, groups=np.arange(120) % 4)
+        assert model.value_se_ is None
+        assert "groups" in model.errors_note_
+
+
 def test_sums_within_samples_are_twice_differentiable():
     x = torch.randn(5, 2, dtype=torch.float64, requires_grad=True)
     offsets = torch.tensor([0, 2, 5])

@@ -37,10 +37,10 @@ from diagatt.solvers.folds import OutOfFold
 from diagatt.solvers.problem import Samples
 from diagatt.solvers.shape import with_started_family
 
-_NO_FOLDS = (
-    "this fit made no predictions out of fold: call calibrate(X, y) with the samples of the fit, "
-    "which costs five fits, or fit with solver='auto', which has them."
+_NOT_CALIBRATED = (
+    "this fit made no predictions out of fold: call calibrate(X, y) with the samples of the fit"
 )
+_NO_FOLDS = f"{_NOT_CALIBRATED}, which costs five fits, or fit with solver='auto', which has them."
 
 
 class Calibrated(DiagonalReading):
@@ -303,7 +303,7 @@ class Calibrated(DiagonalReading):
                 "intervals: fit two of them for the ends of one."
             )
         if self.conformal_scores_ is None or self.conformal_dispersion_ is None:
-            raise ValueError(_NO_FOLDS)
+            raise ValueError(_NOT_CALIBRATED if self.solver_ == "glm" else _NO_FOLDS)
         kept = (self.conformal_scores_, self.conformal_classes_, self.conformal_dispersion_)
         return Conformity(*kept, ambiguity=self.conformal_ambiguity_)
 
