@@ -9,19 +9,28 @@ prints what is stored, with the count of replications of every cell. Run it with
 from __future__ import annotations
 
 import argparse
+import re
 import warnings
 from collections.abc import Callable, Iterator
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from scipy.stats import chi2
 
+from benchmarks.inference_coverage import (
+    SOLVERS,
+    coverage,
+    coverage_of_groups,
+    coverage_of_stores,
+    coverage_of_two_heads,
+    model_of,
+    wrongly_linked,
+)
 from benchmarks.inference_designs import (
     COEFFICIENTS,
     FEATURES,
-    MANY,
     SHIFT,
     SIZES,
     STRETCH,
@@ -29,12 +38,9 @@ from benchmarks.inference_designs import (
     active,
     nothing,
     some_without,
-    wrong_link,
 )
 from benchmarks.store import FOLDER, recall, remember
-from diagatt import DiagAttClassifier, DiagAttRegressor
 from diagatt.families import get_family
-from diagatt.solvers import Likelihood, Mixture
 from diagatt.solvers.auto.contest import Contest
 from diagatt.solvers.auto.contestants import attention_contestants, uniform_contestants
 from diagatt.solvers.auto.units import ResponseUnits
@@ -49,16 +55,8 @@ RUN = "inference"
 FAMILIES = ("gaussian", "bernoulli", "poisson", "gamma")
 COUNTS = "negative_binomial"
 SHAPES = ("well", "t5", "skew", "correlated")
-SOLVERS = {"mixture": Mixture, "likelihood": Likelihood}
 N_NEW = 1500
 EFFECTS = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4)
-
-
-def model_of(family: str, solver: Any, seed: int) -> Any:
-    """Return an estimator of the family."""
-    if family == "bernoulli":
-        return DiagAttClassifier(solver=solver, random_state=seed)
-    return DiagAttRegressor(solver=solver, family=family, random_state=seed)
 
 
 def existence(family: str, draw: Callable[[int], Draw], seed: int) -> dict[str, float]:
@@ -130,49 +128,6 @@ def _known_rows_found(family: str, X: np.ndarray, y: np.ndarray, place: np.ndarr
     return float(chi2.sf(2 * (losses[0] - losses[1]) / phi, FEATURES) < 0.05)
 
 
-def coverage(shape: str, family: str, solver: str, seed: int) -> dict[str, Any]:
-    """Return which 95 % intervals of coefficients hold the truth."""
-    X, y, _ = active(shape, family, 400, seed)
-    model = model_of(family, SOLVERS[solver](), seed).fit(X, y)
-    return _covered_by(model, SIZES[family] * COEFFICIENTS)
-
-
-def wrongly_linked(family: str, solver: str, seed: int) -> dict[str, Any]:
-    """Return which intervals hold what the fit looks for, and what a GLM of the active row does.
-
-    The two differ: where the link is wrong, responses also mislead about which row is active.
-    """
-    X, y, _ = wrong_link(family, 400, seed)
-    model = model_of(family, SOLVERS[solver](), seed).fit(X, y)
-    found = _covered_by(model, _limit(family, solver))
-    return found | {"covered, GLM of active rows": _covered_by(model, _glm(family))["covered"]}
-
-
-@cache
-def _limit(family: str, solver: str) -> np.ndarray:
-    """Return the coefficients that a fit to many samples with a wrong link finds."""
-    X, y, _ = wrong_link(family, MANY // 20, 10**6)
-    return model_of(family, SOLVERS[solver](), 0).fit(X, y).value_[0]
-
-
-@cache
-def _glm(family: str) -> np.ndarray:
-    """Return the coefficients of the family's own link if the active row is known."""
-    X, y, place = wrong_link(family, MANY, 10**6)
-    rows = torch.from_numpy(X[np.arange(MANY), place])
-    response = torch.from_numpy(y.astype(float))
-    law, weights = get_family(family), torch.ones(MANY, dtype=torch.float64)
-    return fit_linear(law, rows, response, weights, ridge=0.0)[0][:, 0].numpy()
-
-
-def _covered_by(model: Any, truth: np.ndarray) -> dict[str, Any]:
-    if model.value_se_ is None:
-        return {"covered": None, "note": model.errors_note_}
-    error = np.abs(model.value_[0] - truth) / model.value_se_[: len(truth)]
-    covered = (error < 1.959964).astype(float).tolist()
-    return {"covered": covered, "se": float(np.mean(model.value_se_[: len(truth)]))}
-
-
 def certainty(shape: str, family: str, solver: str, seed: int) -> dict[str, Any]:
     """Return what new samples say about intervals, sets and discoveries."""
     X, y, _ = active(shape, family, 400, seed)
@@ -196,7 +151,6 @@ def certainty(shape: str, family: str, solver: str, seed: int) -> dict[str, Any]
         **size,
         "row sets": _covered(found.row_sets, new.place),
         "rows per set": float(np.mean([len(s) for s in found.row_sets])),
-        "FDR": _wrong(model.discoveries(new.X), new.place),
     }
     model.calibrate_rows(new.X[:50], new.place[:50])
     labelled = model.certainty(new.X[100:]).row_sets
@@ -206,6 +160,19 @@ def certainty(shape: str, family: str, solver: str, seed: int) -> dict[str, Any]
     result["FDR, 100 labels"] = _wrong(named, new.place[100:])
     result["named, 100 labels"] = len(named) / (N_NEW - 100)
     return result
+
+
+def discoveries(shape: str, family: str, solver: str, seed: int) -> dict[str, Any]:
+    """Return the rows that are named without labels: share of wrong ones, and of named samples."""
+    X, y, _ = active(shape, family, 400, seed)
+    new = active(shape, family, N_NEW, seed + 100_000)
+    model = model_of(family, SOLVERS[solver](), seed).fit(X, y).calibrate(X, y)
+    named = model.discoveries(new.X)
+    return {
+        "FDR": _wrong(named, new.place),
+        "named": len(named) / N_NEW,
+        "fits that name none": float(not named),
+    }
 
 
 def without_a_row(solver: str, family: str, shape: str, share: float, seed: int) -> dict:
@@ -282,8 +249,24 @@ SECTIONS: dict[str, Cells] = {
         for family in (*FAMILIES, COUNTS)
         for shape in SHAPES
     },
+    "coverage of groups, heads and stores": {
+        f"{name}, {solver}, {family}": partial(measure, family, solver)
+        for name, measure in (
+            ("groups", coverage_of_groups),
+            ("two heads", coverage_of_two_heads),
+            ("store", coverage_of_stores),
+        )
+        for solver in SOLVERS
+        for family in ("gaussian", "bernoulli")
+    },
     "certainty": {
         f"{solver}, {family}, {shape}": partial(certainty, shape, family, solver)
+        for solver in SOLVERS
+        for family in ("gaussian", "bernoulli")
+        for shape in SHAPES
+    },
+    "discoveries without labels": {
+        f"{solver}, {family}, {shape}": partial(discoveries, shape, family, solver)
         for solver in SOLVERS
         for family in ("gaussian", "bernoulli")
         for shape in SHAPES
@@ -344,7 +327,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sections", nargs="*", choices=[*SECTIONS, []])
     parser.add_argument("--seeds", type=int, default=200)
-    parser.add_argument("--only", default="", help="cells whose name contains this")
+    parser.add_argument("--only", default="", help="cells whose name matches this expression")
     parser.add_argument("--table", action="store_true")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -354,7 +337,7 @@ def main() -> None:
         for section in given.sections or SECTIONS:
             for cell, measure in SECTIONS[section].items():
                 key = f"{section}; {cell}; {seed}"
-                if given.only in cell and key not in stored:
+                if re.search(given.only, cell) and key not in stored:
                     remember(RUN, key, partial(measure, seed))
     text = "\n".join(table(section) for section in SECTIONS)
     (FOLDER / f"{RUN}.md").write_text(text)

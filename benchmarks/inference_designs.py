@@ -13,6 +13,9 @@ SHIFT = np.array([1.6, -0.8, 0.0, 0.0, 0.0])
 SIZES = {"gaussian": 1.0, "bernoulli": 1.0, "poisson": 0.3, "gamma": 0.3, "negative_binomial": 0.3}
 # Of rows that decide: they are stretched by it before they are shifted.
 STRETCH = 1.3
+# Of two rows that decide: what shifts them, and their coefficients.
+SHIFTS = np.array([[2.5, 0.0, 0.0, 0.0, 0.0], [0.0, -2.5, 0.0, 0.0, 0.0]])
+OF_HEADS = np.array([COEFFICIENTS, [0.5, 1.0, -1.0, 0.0, 1.0]])
 # Samples from which coefficients under a wrong link are computed.
 MANY = 200_000
 
@@ -57,6 +60,32 @@ def active(shape: str, family: str, n: int, seed: int, effect: float = 1.0) -> D
     line, place = np.arange(n), rng.integers(ROWS, size=n)
     X[line, place] = STRETCH * X[line, place] + SHIFT
     z = effect * SIZES[family] * (X[line, place] @ COEFFICIENTS)
+    return Draw(X, responses(family, z, rng), place)
+
+
+def clustered(family: str, n: int, seed: int) -> tuple[Draw, np.ndarray]:
+    """Draw samples as `active` does in groups of five, which share a part of rows and responses."""
+    rng = np.random.default_rng((seed, 17))
+    group = np.arange(n) // 5
+    shared = rng.normal(size=(group[-1] + 1, 1, FEATURES))[group]  # (n, 1, d)
+    X = np.sqrt(0.5) * shared + np.sqrt(0.5) * rows_of("well", n, FEATURES, rng)
+    line, place = np.arange(n), rng.integers(ROWS, size=n)
+    X[line, place] = STRETCH * X[line, place] + SHIFT
+    z = X[line, place] @ COEFFICIENTS + rng.normal(size=group[-1] + 1)[group]
+    return Draw(X, responses(family, SIZES[family] * z, rng), place), group
+
+
+def two_active(family: str, n: int, seed: int) -> Draw:
+    """Draw samples of which two rows decide, each in its own way; `place` is that of both."""
+    rng = np.random.default_rng((seed, 19))
+    X = rows_of("well", n, FEATURES, rng)
+    line = np.arange(n)
+    place = np.array([rng.permutation(ROWS)[:2] for _ in line])  # (n, 2)
+    z = np.zeros(n)
+    for head, (shift, coefficients) in enumerate(zip(SHIFTS, OF_HEADS, strict=True)):
+        own = place[:, head]
+        X[line, own] = STRETCH * X[line, own] + shift
+        z += SIZES[family] * (X[line, own] @ coefficients)
     return Draw(X, responses(family, z, rng), place)
 
 

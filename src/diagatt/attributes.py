@@ -34,6 +34,7 @@ OPTIONAL = frozenset(
         "row_temperature_",
         "row_recalibration_",
         "row_thresholds_",
+        "held_out_rows_",
         "conformal_scores_",
         "conformal_classes_",
         "conformal_dispersion_",

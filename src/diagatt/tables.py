@@ -104,26 +104,33 @@ _LATEX = {
 }
 
 
-def latex_table(caption: str, head: Sequence[Any], lines: Iterable[Sequence[Any]]) -> str:
+def latex_table(
+    caption: str, head: Sequence[Any], lines: Iterable[Sequence[Any]], notes: str = ""
+) -> str:
     r"""Return a table in LaTeX, with everything escaped; it needs the package booktabs.
+
+    Numbers have minus signs, and notes stand below the table.
 
     Examples
     --------
-    >>> print(latex_table("a & b", ["x_1", "y"], [["one", 2]]))
+    >>> print(latex_table("a & b", ["x_1", "y"], [["one", -2]]))
     \begin{table}
+    \centering
     \caption{a \& b}
     \begin{tabular}{lr}
     \toprule
     x\_1 & y \\
     \midrule
-    one & 2 \\
+    one & \ensuremath{-}2 \\
     \bottomrule
     \end{tabular}
     \end{table}
     """
 
     def escaped(text: Any) -> str:
-        return "".join(_LATEX.get(character, character) for character in str(text))
+        whole = "".join(_LATEX.get(character, character) for character in str(text))
+        is_negative = whole.startswith("-") and _is_number(text)
+        return rf"\ensuremath{{-}}{whole[1:]}" if is_negative else whole
 
     def line(cells: Sequence[Any]) -> str:
         return " & ".join(map(escaped, cells)) + r" \\"
@@ -131,9 +138,12 @@ def latex_table(caption: str, head: Sequence[Any], lines: Iterable[Sequence[Any]
     rows = [list(row) for row in lines]
     first = rows[0] if rows else head
     kinds = "".join("r" if rows and _is_number(cell) else "l" for cell in first)
-    parts = [r"\begin{table}", rf"\caption{{{escaped(caption)}}}"]
+    parts = [r"\begin{table}", r"\centering", rf"\caption{{{escaped(caption)}}}"]
     parts += [rf"\begin{{tabular}}{{{kinds}}}", r"\toprule", line(head), r"\midrule"]
-    parts += [*map(line, rows), r"\bottomrule", r"\end{tabular}", r"\end{table}"]
+    parts += [*map(line, rows), r"\bottomrule", r"\end{tabular}"]
+    if notes:
+        parts += [r"\par\smallskip", rf"{{\footnotesize {escaped(notes)}\par}}"]
+    parts += [r"\end{table}"]
     return "\n".join(parts)
 
 

@@ -54,8 +54,18 @@ def test_text_html_and_latex_say_the_same(model):
     assert r"dose \& time" in latex
     assert r"age\_1" in latex
     assert latex.count(r"\\") == 1 + len(summary.coefficients)
-    number = f"{model.value_[0, 0]:.4g}"
-    assert all(number in form for form in (text, html, latex))
+    assert r"\caption{Coefficients of DiagAttRegressor with 95 \% intervals.}" in latex
+    assert "Samples: 150. Rows: 600." in latex
+    number = f"{model.value_[0, 0]:.3f}"  # errors of .01 to .1 have three decimals or four
+    assert all(number[:-1] in form for form in (text, html, latex))
+
+
+def test_numbers_of_a_line_have_the_decimals_of_their_error():
+    lines = [coefficient("head 0", "x", -1.23456, 0.0321), coefficient("head 0", "y", 20.0, 3.3)]
+    text = str(Summary("t", {}, lines, []))
+    assert "-1.2346    0.0321   -1.2975   -1.1716   <0.001" in text
+    assert "20.00      3.30     13.53     26.47   <0.001" in text
+    assert r"\ensuremath{-}1.2346 & 0.0321" in Summary("t", {}, lines, []).to_latex()
 
 
 def test_a_file_has_the_whole_summary(model, tmp_path):
@@ -76,9 +86,10 @@ def test_classes_have_lines_each():
 
 
 def test_no_error_is_a_dash():
-    summary = Summary("t", {}, [coefficient("head 0", "x", 1.0, np.nan)], [])
-    assert "–" in str(summary)
-    assert np.isnan(summary.to_frame()["p_value"][0])
+    for error in (np.nan, 0.0):  # no coefficient is certain
+        summary = Summary("t", {}, [coefficient("head 0", "x", 1.0, error)], [])
+        assert str(summary).splitlines()[-2].split()[-5:] == ["1", *"––––"]
+        assert summary.to_frame()[["se", "low", "high", "p_value"]].isna().all(axis=None)
 
 
 def test_criteria_of_more_parameters_than_samples_are_not_printed():

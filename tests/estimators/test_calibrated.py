@@ -95,13 +95,16 @@ def test_weights_that_are_too_sure_are_recalibrated_and_labels_repair_sets():
     (X, y, _), (new, _, place) = skewed(250, 0), skewed(1000, 1)
     model = DiagAttRegressor(solver=Likelihood(), random_state=0).fit(X, y)
     plain = model.certainty(new).posterior
+    with pytest.warns(NotAPosteriorWarning, match="never compared with held-out responses"):
+        assert not model.discoveries(new)
     model.calibrate(X, y)
     assert model.row_temperature_ > 1.5
     with pytest.warns(NotAPosteriorWarning, match="too sure"):
         found = model.certainty(new)
     assert found.posterior.mean() < plain.mean()
-    with pytest.warns(NotAPosteriorWarning, match="label"):
-        assert not model.discoveries(new).is_trusted
+    with pytest.warns(NotAPosteriorWarning, match="responses contradict the weights.*: label"):
+        none = model.discoveries(new, fdr=0.3)
+    assert (len(none), none.is_trusted) == (0, False)
     model.calibrate_rows(new[:100], place[:100])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotAPosteriorWarning)
@@ -109,6 +112,18 @@ def test_weights_that_are_too_sure_are_recalibrated_and_labels_repair_sets():
         assert model.discoveries(new[100:]).is_trusted
     covered = np.mean([p in rows for p, rows in zip(place[100:], sets, strict=True)])
     assert covered > 0.8 - 3 * np.sqrt(0.16 / 100)
+
+
+def test_rows_are_named_only_if_held_out_responses_confirm_them(regressor, new, monkeypatch):
+    weights, ratios, of_samples = regressor.held_out_rows_.T
+    assert (of_samples == 1).all()
+    assert len(weights) == 400
+    # Responses prefer located rows to others where weights are large.
+    assert ratios[weights > 0.8].mean() < -0.5 < ratios[weights < 0.5].mean()
+    silent = np.column_stack([weights, np.zeros_like(ratios), of_samples])
+    monkeypatch.setattr(regressor, "held_out_rows_", silent)
+    with pytest.warns(NotAPosteriorWarning, match="do not confirm"):
+        assert not regressor.discoveries(new.X)
 
 
 def test_a_saved_model_says_the_same(regressor, new, tmp_path):
@@ -119,6 +134,7 @@ def test_a_saved_model_says_the_same(regressor, new, tmp_path):
     )
     assert again.existence_ == regressor.existence_
     assert again.row_temperature_ == regressor.row_temperature_
+    assert list(again.discoveries(new.X)) == list(regressor.discoveries(new.X))
 
 
 def test_a_model_that_is_fitted_again_forgets(drawn, regressor):
@@ -225,3 +241,30 @@ def test_class_sets_cover_the_most_ambiguous_third_and_older_files_still_load(tm
         holds = np.array([k in labels for labels in older.predict_set(new, level=0.9)])
         assert holds[p[:, k] >= cut].all()
         assert (p[holds, k] >= np.minimum(cut, 0.5)).all()  # or it is the most probable one
+
+
+def test_regressions_of_one_row_samples_are_calibrated_without_rows_to_look_for():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 3))
+    y = X @ [1.0, -1.0, 0.0] + rng.normal(size=900)
+    model = DiagAttRegressor(random_state=0).fit(X[:400], y[:400])
+    with pytest.raises(ValueError, match=r"with the samples of the fit$"):
+        model.predict_interval(X[400:])
+    model.calibrate(X[:400], y[:400])
+    low, high = model.predict_interval(X[400:]).T
+    assert abs(((low <= y[400:]) & (y[400:] <= high)).mean() - 0.9) < 0.05
+    assert (model.existence_, model.has_row_of_interest_, model.row_temperature_) == (None,) * 3
+    assert (model.certainty(X[400:]).posterior == 1).all()
+    classes = DiagAttClassifier(random_state=0).fit(X[:400], y[:400] > 0)
+    sets = classes.calibrate(X[:400], y[:400] > 0).predict_set(X[400:])
+    held = np.mean([label in labels for label, labels in zip(y[400:] > 0, sets, strict=True)])
+    assert 0.85 < held < 0.97
+    with pytest.raises(ValueError, match="all samples have one row"):
+        model.existence_test(X, y)
+
+
+def test_families_without_intervals_say_so():
+    X, y = shifted("gaussian")
+    model = DiagAttRegressor(solver=Likelihood(), family="quantile", random_state=0)
+    with pytest.raises(ValueError, match="'quantile' family predicts a quantile"):
+        model.fit(X, y).calibrate(X, y).predict_interval(X)

@@ -278,6 +278,15 @@ def test_several_classes_have_errors_each():
     assert model.fit(X, y).value_se_.shape == (3, 3)
 
 
+def test_few_groups_have_no_errors_of_independent_samples():
+    data = simulate.regression(120, p=4, d=3, mu=(3,), sigma2=(3,), seed=0, dtype=np.float64)
+    for solver in (Likelihood(), Likelihood(covariance="tied")):
+        model = DiagAttRegressor(solver=solver, random_state=0)
+        model.fit(data.X, data.y, groups=np.arange(120) % 4)
+        assert model.value_se_ is None
+        assert "groups" in model.errors_note_
+
+
 def test_sums_within_samples_are_twice_differentiable():
     x = torch.randn(5, 2, dtype=torch.float64, requires_grad=True)
     offsets = torch.tensor([0, 2, 5])
@@ -292,3 +301,29 @@ def test_an_offset_of_a_gaussian_response_is_a_part_of_it(solver):
     without = model.fit(data.X, data.y).value_se_
     beside = model.fit(data.X, data.y + known, offset=known).value_se_
     np.testing.assert_allclose(beside, without, rtol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("solver", "classes"),
+    [
+        (Likelihood(), False),
+        (Mixture(n_starts=1), False),
+        (Mixture(n_starts=1), True),
+        (Gradient(), True),
+    ],
+)
+def test_a_constant_feature_has_no_error_and_leaves_the_others_theirs(solver, classes):
+    data = simulate.regression(150, p=4, d=2, mu=(2.5,), sigma2=(2,), seed=0, dtype=np.float64)
+    X, y = data.X.values.reshape(150, 4, 2), data.y
+    if classes:
+        y = np.digitize(y + np.random.default_rng(0).logistic(size=150), np.quantile(y, [0.3, 0.6]))
+    found = []
+    for samples in (X, np.concatenate([X[:, :, :1], np.full((150, 4, 1), 7.0), X[:, :, 1:]], 2)):
+        model = (DiagAttClassifier if classes else DiagAttRegressor)(solver=solver, random_state=0)
+        model.fit(samples, y)
+        assert "sandwich" in model.errors_note_
+        found.append(np.atleast_2d(model.value_se_))
+    without, beside = found
+    assert np.isnan(beside[:, 1]).all()
+    # Scores are divided by √d, so that penalized ones differ a little.
+    np.testing.assert_allclose(np.delete(beside, 1, axis=1), without, rtol=0.15)

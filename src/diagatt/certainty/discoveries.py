@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,6 +11,8 @@ import numpy as np
 from diagatt.tables import html_table
 
 SHOWN_LINES = 40  # of a table in a notebook
+# Half of the 90 % quantile of χ² with one parameter.
+LEAST_GAIN = 1.353
 
 
 class Discovery(NamedTuple):
@@ -29,8 +32,8 @@ class Discoveries(Sequence[Discovery]):
     fdr : float
         The largest share of wrong rows that was allowed.
     is_trusted : bool
-        Whether the rate can be relied on, because labelled samples decided or because weights are
-        posteriors (T̂ near 1).
+        Whether the rate can be relied on, because labelled samples decided or because held-out
+        responses agree with weights as posteriors.
     note : str
         What the rate is based on.
     """
@@ -82,6 +85,34 @@ def mean_cut(best: np.ndarray, fdr: float) -> float:
     rates = np.cumsum(1 - order) / np.arange(1, len(best) + 1)
     allowed = np.flatnonzero(rates <= fdr)
     return float(order[allowed[-1]]) if len(allowed) else float("inf")
+
+
+def is_confirmed(held_out: np.ndarray, cut: float, fdr: float) -> bool:
+    r"""Return whether held-out responses reject that half of the rows that reach the cut are wrong.
+
+    With r the density of a response given the other rows, relative to that given the located row,
+    the share q of wrong rows has the log-likelihood :math:`\sum w \log(1 - q + q r)`. It has to be
+    larger by 1.35 at q = fdr than at ½, which is a test at 5 %, on one side.
+
+    Parameters
+    ----------
+    held_out : array of shape (m, 3)
+        Weights of located rows, log r, and weights w of samples.
+    cut, fdr : float
+
+    Examples
+    --------
+    >>> is_confirmed(np.array(20 * [[0.95, -2.0, 1.0]]), cut=0.9, fdr=0.1)
+    True
+    >>> is_confirmed(np.array(20 * [[0.95, 0.0, 1.0]]), cut=0.9, fdr=0.1)
+    False
+    """
+    log_ratios, weights = held_out[held_out[:, 0] >= cut, 1:].T
+    few, half = (
+        weights @ np.logaddexp(math.log1p(-share), math.log(share) + log_ratios)
+        for share in (min(fdr, 0.5), 0.5)
+    )
+    return bool(fdr >= 0.5 or few - half >= LEAST_GAIN)
 
 
 def discovered(rows: np.ndarray, best: np.ndarray, cut: float) -> list[Discovery]:

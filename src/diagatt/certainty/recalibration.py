@@ -34,13 +34,20 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from scipy.optimize import minimize
+from scipy.optimize import minimize, minimize_scalar
 from scipy.special import logit
 from torch import Tensor
 
 from diagatt.attention.row_terms import RowTerms, row_terms
 from diagatt.families import Family
-from diagatt.segments import offsets_from, segment_logsumexp, segment_softmax, segment_sum, spread
+from diagatt.segments import (
+    offsets_from,
+    segment_argmax,
+    segment_logsumexp,
+    segment_softmax,
+    segment_sum,
+    spread,
+)
 from diagatt.solvers.folds import OutOfFold
 from diagatt.solvers.lbfgs import minimize_lbfgs
 from diagatt.solvers.outlying_rows import main_directions
@@ -69,6 +76,8 @@ SAMPLES_PER_DIRECTION = 40
 RIDGE = 0.1
 # How far log φ may move.
 FARTHEST_LOG_PHI = 7.0
+# Logarithms of ratios of densities are taken as no larger.
+MOST_LOG_RATIO = 50.0
 MAX_STEPS, TOLERANCE, LEAST_STEP = 40, 1e-3, 1e-6
 
 
@@ -176,6 +185,42 @@ def recalibration(unseen: OutOfFold, row_temperature: float) -> Recalibration:
         too_sure = row_temperature > WORST_TEMPERATURE
         return Recalibration(row_temperature if too_sure else 1.0)
     return _Evidence(unseen).flattest()
+
+
+def row_evidence(unseen: OutOfFold, change: Recalibration) -> np.ndarray:
+    """Return what held-out responses say about the located rows of one head, (m, 3).
+
+    The columns are the recalibrated weight of the located row; the logarithm of the response's
+    mean density given one of the other rows, relative to that given the located row; and the
+    weight of the sample.
+    """
+    parts, family = held_out_terms(unseen), unseen.samples.family
+    terms = _joined([terms for _, terms in parts])
+    priors = [part.log_prior for part, _ in parts if part.log_prior is not None]
+    y = torch.cat([part.y for part, _ in parts]).double()
+    log_p, z, offsets = terms.assignments()
+
+    def density(log_phi: float) -> Tensor:
+        return family.log_density(spread(y, offsets), z, math.exp(log_phi))
+
+    log_phi = 0.0
+    if family.has_dispersion:
+        first = initial_log_dispersion(family, y)
+        log_phi = minimize_scalar(
+            lambda place: -float(segment_logsumexp(log_p + density(place), offsets).sum()),
+            bounds=(first - FARTHEST_LOG_PHI, first + FARTHEST_LOG_PHI),
+            method="bounded",
+        ).x
+    kappa = change.weights(terms, offsets, torch.cat(priors) if priors else None)
+    best = offsets[:-1] + segment_argmax(kappa, offsets)[:, 0]
+    found, others = density(log_phi), torch.ones_like(log_p, dtype=torch.bool)
+    others[best] = False
+    of_others = segment_logsumexp(torch.where(others, found, -torch.inf), offsets)
+    ratio = of_others - (offsets.diff() - 1).double().log() - found[best]
+    ratio = torch.where(offsets.diff() > 1, ratio, 0.0)  # a single row has no others
+    ratio = ratio.nan_to_num().clamp(-MOST_LOG_RATIO, MOST_LOG_RATIO)
+    weights = torch.cat([part.weights for part, _ in parts]).double()
+    return torch.stack([kappa[best, 0], ratio, weights], dim=1).cpu().numpy()
 
 
 class _Evidence:

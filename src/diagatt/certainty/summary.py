@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import wrap
@@ -14,6 +15,8 @@ from diagatt.tables import html_table, latex_table
 
 SHOWN_LINES = 40  # of a table in a notebook
 COLUMNS = ("head", "feature", "estimate", "se", "low", "high", "p_value")
+# Errors between which numbers are written with the same decimals, not by powers of ten.
+LEAST_SE, MOST_SE = 1e-4, 1e5
 LABELS = 30  # columns for head and feature, of 79
 COLUMN = 10  # those of a number
 CRITERIA = ("heads", "log-likelihood", "parameters", "AIC", "BIC")
@@ -85,13 +88,17 @@ class Summary:
         return self._html(len(self.coefficients))
 
     def to_latex(self) -> str:
-        """Return the coefficients as a table in LaTeX (booktabs), with the facts as its caption."""
-        facts = "; ".join(f"{name}: {value}" for name, value in self.facts.items())
-        return latex_table(f"{self.title}. {facts}.", self._head(), self._coefficients())
+        """Return the coefficients as a table in LaTeX (booktabs); facts and criteria are notes."""
+        said = [*self.facts.items()]
+        for line in self._criteria():
+            said += zip(CRITERIA, line, strict=True)
+        notes = " ".join(f"{name[0].upper()}{name[1:]}: {value}." for name, value in said)
+        caption = f"Coefficients of {self.title} with {100 * self.level:g} % intervals."
+        return latex_table(caption, self._head(), self._coefficients(), notes)
 
     def _head(self) -> tuple[str, ...]:
         percent = f"{100 * self.level:g} %"
-        return ("head", "feature", "estimate", "s.e.", f"{percent} low", "high", "P>|z|")
+        return ("head", "feature", "estimate", "s.e.", f"{percent} low", f"{percent} high", "P>|z|")
 
     def _criteria(self) -> list[tuple[str, ...]]:
         """Return the lines of the table of criteria.
@@ -121,7 +128,7 @@ class Summary:
             (
                 c["head"],
                 c["feature"],
-                *(cell(c[name]) for name in COLUMNS[2:6]),
+                *rounded(*(c[name] for name in COLUMNS[2:6])),
                 _probability(c["p_value"]),
             )
             for c in self.coefficients
@@ -157,6 +164,23 @@ def cell(x: Any) -> str:
     return number if len(number) < COLUMN else format(x, ".2e")
 
 
+def rounded(estimate: float, se: float, low: float, high: float) -> list[str]:
+    """Return an estimate, its error and interval with the decimals that show three digits of se.
+
+    Examples
+    --------
+    >>> rounded(-0.0934, 0.2639, -0.611, 0.424)
+    ['-0.093', '0.264', '-0.611', '0.424']
+    >>> rounded(12345.6, 310.0, 11738.0, 12953.2)
+    ['12346', '310', '11738', '12953']
+    """
+    numbers = (estimate, se, low, high)
+    if not (np.isfinite(numbers).all() and LEAST_SE < se < MOST_SE):
+        return [cell(x) for x in numbers]
+    decimals = max(0, 2 - math.floor(math.log10(se)))
+    return [f"{x:.{decimals}f}" for x in numbers]
+
+
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
 
@@ -176,9 +200,10 @@ def coefficient(
     >>> round(line["low"], 2), round(line["p_value"], 3)
     (0.04, 0.046)
     """
-    known = bool(np.isfinite(se) and se > 0)
-    half = norm.ppf(0.5 + level / 2) * se if known else np.nan
-    p = 2 * norm.sf(abs(estimate / se)) if known else np.nan
+    if not se > 0:  # of a feature that the fit left out, because it is constant
+        se = np.nan
+    half = norm.ppf(0.5 + level / 2) * se
+    p = 2 * norm.sf(abs(estimate / se))
     numbers = (estimate, se, estimate - half, estimate + half, p)
     words = {"head": head, "feature": feature}
     return {**words, **dict(zip(COLUMNS[2:], map(float, numbers), strict=True))}

@@ -20,6 +20,7 @@ from diagatt.certainty.recalibration import (
     WORST_TEMPERATURE,
     Recalibration,
     recalibration,
+    row_evidence,
     row_temperature,
 )
 from diagatt.certainty.rows import LEVELS, thresholds
@@ -36,10 +37,10 @@ from diagatt.solvers.folds import OutOfFold
 from diagatt.solvers.problem import Samples
 from diagatt.solvers.shape import with_started_family
 
-_NO_FOLDS = (
-    "this fit made no predictions out of fold: call calibrate(X, y) with the samples of the fit, "
-    "which costs five fits, or fit with solver='auto', which has them."
+_NOT_CALIBRATED = (
+    "this fit made no predictions out of fold: call calibrate(X, y) with the samples of the fit"
 )
+_NO_FOLDS = f"{_NOT_CALIBRATED}, which costs five fits, or fit with solver='auto', which has them."
 
 
 class Calibrated(DiagonalReading):
@@ -52,6 +53,7 @@ class Calibrated(DiagonalReading):
         "row_temperature_": parameters.optional(parameters.positive()),
         "row_recalibration_": parameters.optional(attributes.floats()),
         "row_thresholds_": parameters.optional(attributes.floats()),
+        "held_out_rows_": parameters.optional(attributes.floats()),
         "conformal_scores_": parameters.optional(attributes.floats()),
         "conformal_classes_": parameters.optional(attributes.whole()),
         "conformal_dispersion_": parameters.optional(attributes.number()),
@@ -64,6 +66,7 @@ class Calibrated(DiagonalReading):
     row_temperature_: float | None = None
     row_recalibration_: np.ndarray | None = None  # (3,): temperature, doubt, loss
     row_thresholds_: np.ndarray | None = None  # (99, R)
+    held_out_rows_: np.ndarray | None = None  # (m, 3): `row_evidence`
     conformal_scores_: np.ndarray | None = None  # (n,), of several outcomes (n, q)
     conformal_classes_: np.ndarray | None = None  # (n,), of several outcomes (n, q)
     conformal_dispersion_: float | None = None
@@ -73,14 +76,19 @@ class Calibrated(DiagonalReading):
     labelled_rows_: np.ndarray | None = None  # (m, R, 3): true row's weight, best weight, a hit
 
     def _fitted_shapes(self) -> dict[str, tuple[int, ...]]:
-        kept: tuple[Any, ...] = (self.labelled_rows_, self.conformal_scores_)
-        labelled, scores = (np.shape(array) for array in kept)
+        kept: tuple[Any, ...] = (
+            self.labelled_rows_,
+            self.conformal_scores_,
+            self.held_out_rows_,
+        )
+        labelled, scores, held_out = (np.shape(array) for array in kept)
         several = getattr(self, "n_outputs_", 1)
         each = scores[:1] or (0,) if several == 1 else (*(scores[:1] or (0,)), several)
         return {
             **super()._fitted_shapes(),
             "row_recalibration_": (3,),
             "row_thresholds_": (len(LEVELS), self.n_heads_),
+            "held_out_rows_": (*(held_out[:1] or (0,)), 3),
             "labelled_rows_": (*labelled[:1], self.n_heads_, 3),
             "conformal_scores_": each,
             "conformal_classes_": each,
@@ -136,7 +144,7 @@ class Calibrated(DiagonalReading):
         """
         given = (X, y, covariates, sample_weight, groups, offset, exposure)
         if n_heads is None:
-            return self._cross_fit(*given).existence
+            return self._cross_fit(*given).tested()
         parameters.check_count(n_heads, "n_heads", 1)
         return head_test(*self._problem_to_hold_out(*given, n_heads=n_heads))
 
@@ -194,8 +202,6 @@ class Calibrated(DiagonalReading):
         known = {"groups": groups, "offset": offset, "exposure": exposure}
         problem = with_started_family(fresh._problem(X, y, sample_weight, covariates, **known))
         self._refuse_others(fresh, problem)
-        if problem.has_one_row_samples_only:
-            raise ValueError("all samples have one row, so there is no row to look for.")
         if n_heads is None:
             tried = parameters.values_to_try(fresh.n_heads, (1,))
             n_heads = getattr(self, "n_heads_", int(tried[0]))
@@ -204,7 +210,7 @@ class Calibrated(DiagonalReading):
         seed = check_random_state(fresh.random_state).randint(2**31 - 1)
         solver = get_solver(fresh.solver)
         reason = solver.refuse(problem, model)
-        if reason is not None:
+        if reason is not None and not problem.has_one_row_samples_only:
             raise ValueError(reason)
         return solver, problem, model, seed
 
@@ -234,10 +240,13 @@ class Calibrated(DiagonalReading):
             setattr(self, name, None)
         if unseen is None:
             return
-        self.existence_ = asdict(unseen.existence)
-        self.has_row_of_interest_ = unseen.existence.is_found
-        self.row_temperature_ = row_temperature(unseen)
-        self.row_recalibration_ = np.array(recalibration(unseen, self.row_temperature_))
+        if unseen.existence is not None:
+            self.existence_ = asdict(unseen.existence)
+            self.has_row_of_interest_ = unseen.existence.is_found
+            self.row_temperature_ = row_temperature(unseen)
+            self.row_recalibration_ = np.array(recalibration(unseen, self.row_temperature_))
+            if self.n_heads_ == 1 and self.none_score_ is None:
+                self.held_out_rows_ = row_evidence(unseen, self._recalibration)
         found = conformity_of(unseen)
         self.conformal_scores_, self.conformal_classes_ = found.scores, found.classes
         self.conformal_dispersion_, self.log_score_ = found.dispersion, found.log_score
@@ -273,6 +282,14 @@ class Calibrated(DiagonalReading):
             return False
         return self._recalibration.shows_overconfidence(self.row_temperature_)
 
+    def _verdict_on_weights(self) -> str:
+        """Return what T̂ says about weights as posteriors."""
+        if self._is_overconfident:
+            return "weights are not posteriors"
+        if self.row_temperature_ is not None and self.row_temperature_ < 1 / WORST_TEMPERATURE:
+            return "weights are flatter than posteriors"
+        return "weights may be read as posteriors"
+
     def _conformity(self) -> Conformity:
         check_is_fitted(self)
         if self._fitted_family()[0].response_width > 1:
@@ -280,8 +297,13 @@ class Calibrated(DiagonalReading):
                 "intervals and sets are for responses of one number or class, and those of the "
                 f"{self.family!r} family have several."
             )
+        if not self._fitted_family()[0].predicts_mixtures:
+            raise ValueError(
+                f"the {self.family!r} family predicts a quantile, around which there are no "
+                "intervals: fit two of them for the ends of one."
+            )
         if self.conformal_scores_ is None or self.conformal_dispersion_ is None:
-            raise ValueError(_NO_FOLDS)
+            raise ValueError(_NOT_CALIBRATED if self.solver_ == "glm" else _NO_FOLDS)
         kept = (self.conformal_scores_, self.conformal_classes_, self.conformal_dispersion_)
         return Conformity(*kept, ambiguity=self.conformal_ambiguity_)
 
@@ -310,8 +332,7 @@ class Calibrated(DiagonalReading):
         if self.row_temperature_ is not None:
             facts["temperature of row weights"] = f"{self.row_temperature_:.2f}"
             if self.has_row_of_interest_:
-                verdict = "are not" if self._is_overconfident else "may be read as"
-                facts["temperature of row weights"] += f" (weights {verdict} posteriors)"
+                facts["temperature of row weights"] += f" ({self._verdict_on_weights()})"
             if not self._recalibration.is_none:
                 facts["recalibrated row weights"] = str(self._recalibration)
         if self.log_score_ is not None:

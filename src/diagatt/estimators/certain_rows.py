@@ -15,7 +15,8 @@ from diagatt.attention.coupling import best_rows
 from diagatt.attention.none_row import given_some, none_probability
 from diagatt.attention.row_terms import row_terms
 from diagatt.certainty import Certainty, Discoveries, NotAPosteriorWarning
-from diagatt.certainty.discoveries import discovered, labelled_cut, mean_cut
+from diagatt.certainty.discoveries import discovered, is_confirmed, labelled_cut, mean_cut
+from diagatt.certainty.recalibration import WORST_TEMPERATURE
 from diagatt.certainty.rows import labelled_threshold, sets_above, sets_of_mass, threshold_at
 from diagatt.estimators.calibrated import Calibrated
 from diagatt.estimators.containers import by_shard
@@ -144,9 +145,13 @@ class CertainRows(Calibrated):
         """Return rows that can be named as active, of which at most a share `fdr` is wrong.
 
         Rows are named if their weight reaches a threshold. After `calibrate_rows`, it is the least
-        λ with (1 + wrong)/count ≤ fdr among the labelled samples. Without labels, it relies on the
-        weights being posteriors; if they are not known to be (see `certainty`), `is_trusted` is
-        False and a warning is given.
+        λ with (1 + wrong)/count ≤ fdr among the labelled samples. Without labels, the mean of
+        1 − weight over named rows is at most fdr, with weights as in `certainty`. If these were
+        recalibrated much, `is_trusted` is False and a warning is given. Nothing is named if there
+        were no held-out samples, or if their responses contradict the attention (T̂ > 1.5): large
+        weights are then often those of wrong rows, which no recalibration repairs. Nor is anything
+        named if responses of held-out samples whose rows would be named do not reject at 5 % that
+        half of these rows are wrong (one head, without ``none=True``).
 
         Parameters
         ----------
@@ -165,18 +170,36 @@ class CertainRows(Calibrated):
             note = f"by {len(self.labelled_rows_)} labelled samples"
             return Discoveries(discovered(found.rows, found.posterior, cut), fdr, True, note)
         cut = mean_cut(found.posterior.ravel(), fdr)
-        temperature = self.row_temperature_
-        trusted = temperature is not None and not self._is_overconfident
-        known = "unknown" if temperature is None else f"{temperature:.2f}"
-        note = f"by weights alone (out-of-fold temperature {known})"
-        if not trusted:
+        reason = self._reason_to_name_none(cut, fdr)
+        if reason:
             warnings.warn(
-                f"the false discovery rate rests on weights that are not posteriors ({note}): "
+                f"no rows are named, because {reason}: label some samples and call calibrate_rows.",
+                NotAPosteriorWarning,
+                stacklevel=2,
+            )
+            return Discoveries([], fdr, False, f"none, because {reason}")
+        note = f"by weights alone (out-of-fold temperature {self.row_temperature_:.2f})"
+        if self._is_overconfident:
+            warnings.warn(
+                f"the false discovery rate rests on weights that were recalibrated much ({note}): "
                 "label some samples and call calibrate_rows.",
                 NotAPosteriorWarning,
                 stacklevel=2,
             )
-        return Discoveries(discovered(found.rows, found.posterior, cut), fdr, trusted, note)
+        named = discovered(found.rows, found.posterior, cut)
+        return Discoveries(named, fdr, not self._is_overconfident, note)
+
+    def _reason_to_name_none(self, cut: float, fdr: float) -> str:
+        """Return why weights without labels name no rows; "" if they do."""
+        temperature = self.row_temperature_
+        if temperature is None:
+            return "weights were never compared with held-out responses (see calibrate)"
+        if temperature > WORST_TEMPERATURE:
+            return f"held-out responses contradict the weights (temperature {temperature:.2f})"
+        held_out = self.held_out_rows_
+        if held_out is not None and np.isfinite(cut) and not is_confirmed(held_out, cut, fdr):
+            return "held-out responses do not confirm that most of them would be right"
+        return ""
 
 
 def check_row_labels(row_labels: Any, rows: RaggedRows, n_heads: int) -> np.ndarray:

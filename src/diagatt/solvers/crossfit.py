@@ -30,7 +30,7 @@ def head_test(solver: Solver, problem: Problem, model: Model, seed: int) -> Exis
     smaller model, mean rows and covariates explain everything.
     """
     if model.n_heads == 1:
-        return cross_fit(solver, problem, model, seed).existence
+        return cross_fit(solver, problem, model, seed).tested()
     fewer = replace(model, n_heads=model.n_heads - 1)
     fits = [cross_fit(solver, problem, tried, seed) for tried in (model, fewer)]
     eta, of_fewer = (unseen.predictions() for unseen in fits)
@@ -40,6 +40,8 @@ def head_test(solver: Solver, problem: Problem, model: Model, seed: int) -> Exis
 def cross_fit(solver: Solver, problem: Problem, model: Model, seed: int) -> OutOfFold:
     """Return fits of the solver that leave out one of five folds each; `Auto` has them already.
 
+    Samples of one row have a regression in place of the solver.
+
     Parameters
     ----------
     solver : Solver
@@ -48,6 +50,8 @@ def cross_fit(solver: Solver, problem: Problem, model: Model, seed: int) -> OutO
     model : Model
     seed : int
     """
+    if problem.has_one_row_samples_only:
+        solver = Uniform()
     if isinstance(solver, Auto):
         return solver.out_of_fold(problem, model, seed=seed)
     samples = problem.sample(MOST_SAMPLES, np.random.default_rng(seed))
@@ -78,6 +82,8 @@ def cross_fit(solver: Solver, problem: Problem, model: Model, seed: int) -> OutO
             log_prior=seen.log_prior,
             missing=None,
         ).take(back)
+    if samples.has_one_row_samples_only:
+        return OutOfFold(samples, folds, found, None)
     eta, of_means = torch.cat(attending)[back], torch.cat(pooled)[back]
     test = existence_test(samples, folds, eta, of_means)
     outlying = (outlying_row_test(samples, of_means, seed), OUTLYING_SHARE)

@@ -90,14 +90,20 @@ class OutOfFold:
     folds : tensor of shape (n,)
     predictors : list
         The model of each fold.
-    existence : Existence
-        Test of any row of interest by these fits.
+    existence : Existence, optional
+        Test of any row of interest by these fits; None if all samples have one row.
     """
 
     samples: Samples
     folds: Tensor
     predictors: list[DiagonalAttention | Blend]
-    existence: Existence
+    existence: Existence | None
+
+    def tested(self) -> Existence:
+        """Return the test of any row of interest, or refuse samples of one row."""
+        if self.existence is None:
+            raise ValueError("all samples have one row, so there is no row to look for.")
+        return self.existence
 
     def predictions(self) -> Tensor:
         """Return predictors z of all samples, (n, K), each by the model fitted without it."""

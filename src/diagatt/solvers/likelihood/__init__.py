@@ -226,14 +226,18 @@ class Likelihood(Solver):
         """Return the sandwich over the distributions of rows and the response, and π's interval.
 
         Where covariances are structured, rows depend on their context, or parameters are too many,
-        distributions of rows are taken as known.
+        distributions of rows are taken as known, unless samples of groups depend on each other.
         """
         found = Errors(None, "")
         complete = samples.missing is None
         if self.covariance == "full" and complete and not model.score_form.has_context:
             given = (model.score_form, model.is_distinct, model.ridge)
             found = latent_errors(fitted.state, samples, *given)
-        if found.covariance is None and fitted.value_covariance is not None:
+        if found.covariance is None and samples.groups is not None:
+            # The information takes samples as independent of each other.
+            if not found.note:
+                found = Errors(None, "no standard errors: those of groups need free covariances.")
+        elif found.covariance is None and fitted.value_covariance is not None:
             reason = f" ({found.note})" if found.note else ""
             found = Errors(fitted.value_covariance, OBSERVED + reason)
         elif not found.note:

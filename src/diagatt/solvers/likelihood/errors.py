@@ -24,6 +24,7 @@ from diagatt.solvers.sandwich.derivatives import At, Losses, pieces_of
 from diagatt.solvers.sandwich.parameters import (
     Block,
     common_directions,
+    constant_values,
     is_none_row,
     with_none_rows,
     with_zeros,
@@ -72,11 +73,9 @@ def latent_errors(
     if none is not None:
         slope[-K:], curvature[range(-K, 0), range(-K, 0)] = ridge / phi * none.value, ridge / phi
     wanted = _order(R, d, K, samples.n_covariates) + (R + 1) * q
-    common = common_directions(wanted, K, count, samples.family)
-    basis = None
-    if common:
-        basis = torch.linalg.qr(torch.stack(common, dim=1), mode="complete").Q[:, len(common) :]
-    return covariance_of(pieces, slope, curvature, samples, wanted, basis, check_minimum=False)
+    flat = common_directions(wanted, K, count, samples.family)
+    known = (samples, wanted, constant_values(samples, R), flat)
+    return covariance_of(pieces, slope, curvature, *known, check_minimum=False)
 
 
 def _with_none(
@@ -101,7 +100,8 @@ def _with_none(
 def _scaled(rows: RowModel, values: Tensor, form: ScoreForm) -> tuple[Tensor, Tensor, Tensor]:
     """Return rows of unit scale with the means (R + 1, d) and covariances they then have."""
     shift = values.mean(dim=0) if form.has_constant else torch.zeros_like(values[0])
-    scale = (values - shift).square().mean(dim=0).sqrt().clamp(min=1e-300)
+    scale = (values - shift).square().mean(dim=0).sqrt()
+    scale = torch.where(scale > 0, scale, 1.0)  # of constant features
     means = rows.A[:, :, 0] if form.has_constant else torch.zeros_like(rows.C[:, 0])
     return (values - shift) / scale, (means - shift) / scale, rows.C / scale / scale[:, None]
 

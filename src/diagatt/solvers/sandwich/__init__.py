@@ -40,10 +40,12 @@ from diagatt.solvers.sandwich.derivatives import (
     pieces_of,
 )
 from diagatt.solvers.sandwich.parameters import (
+    basis_without,
     blocks_of,
-    identified,
+    constant_values,
     n_parameters,
     order_of,
+    unidentified,
     with_none_rows,
 )
 
@@ -105,8 +107,9 @@ def sandwich_errors(
         pieces, of_scores = pieces_of(losses, at, blocks, candidates)
     pieces.hessian += curved_scores(module, samples, of_scores, names, count)
     slope, curvature = penalty_of(module, log_phi, objective, names, count)
-    free = identified(module, names, count, samples.family)
-    found = covariance_of(pieces, slope, curvature, samples, order_of(module, names), free)
+    flat = unidentified(module, names, count, samples.family)
+    wanted, constant = order_of(module, names), constant_values(samples, module.n_heads)
+    found = covariance_of(pieces, slope, curvature, samples, wanted, constant, flat)
     if found.covariance is not None and samples.family.couples_samples:
         place = module.n_heads * samples.n_features  # of the intercept, which is not estimated
         found.covariance[place] = found.covariance[:, place] = torch.nan
@@ -143,7 +146,8 @@ def covariance_of(
     curvature: Tensor,
     samples: Samples,
     wanted: Tensor,
-    basis: Tensor | None = None,
+    constant: Tensor,
+    flat: list[Tensor],
     check_minimum: bool = True,
 ) -> Errors:
     """Return the covariance of the wanted parameters, or why there is none.
@@ -155,14 +159,17 @@ def covariance_of(
         Of the penalty.
     samples : Samples
     wanted : tensor of int
-        Places of the parameters.
-    basis : tensor of shape (q, m), optional
-        Directions that are identified; all by default.
+        Places of the P parameters.
+    constant : bool tensor of shape (P,)
+        Which of them are values of constant features: they are held fixed and have no errors.
+    flat : list of tensors
+        Directions that do not change the model.
     check_minimum : bool
         Whether to refuse fits that ended far from their minimum.
     """
     n, units = samples.n_samples, pieces.scores
-    B = torch.eye(len(slope)).to(slope) if basis is None else basis
+    fixed = torch.eye(len(slope)).to(slope)[wanted[constant]]
+    B = basis_without([*flat, *fixed], len(slope)).to(slope)
     J = B.T @ (pieces.hessian + curvature) @ B
     J = (J + J.T) / 2
     scale = J.diagonal().abs().clamp(min=1e-300).rsqrt()
@@ -206,5 +213,6 @@ def covariance_of(
             f"no standard errors: the fit ended {far:.1g} of one before its minimum; use "
             "optimizer='lbfgs' or more epochs.",
         )
+    covariance[constant] = covariance[:, constant] = torch.nan
     clusters = "" if samples.groups is None else f", {len(units)} clusters"
     return Errors(covariance, f"sandwich over {free:.0f} free parameters{clusters}")

@@ -151,10 +151,10 @@ def order_of(module: DiagonalAttention, names: list[tuple]) -> Tensor:
     return torch.cat(found)
 
 
-def identified(
+def unidentified(
     module: DiagonalAttention, names: list[tuple], count: int, family: Family
-) -> Tensor | None:
-    """Return a basis of directions that change the model, (q, q − g).
+) -> list[Tensor]:
+    """Return directions that do not change the model, (q,) each.
 
     Factors of W can be transformed, L Kᵀ = (LA)(KA⁻ᵀ)ᵀ for any A, and changes that all classes
     share cancel.
@@ -180,9 +180,32 @@ def identified(
                     direction[places[(name, r)]] = (left @ turn).flatten()
                     direction[places[("key", r)]] = -(key @ turn.T).flatten()
                 turns.append(direction)
-    if not turns:
-        return None
-    return torch.linalg.qr(torch.stack(turns, dim=1), mode="complete").Q[:, len(turns) :]
+    return turns
+
+
+def basis_without(directions: list[Tensor], count: int) -> Tensor:
+    """Return a basis of what is orthogonal to these directions, (q, q − g).
+
+    Examples
+    --------
+    >>> basis_without([torch.tensor([1.0, 0.0]), torch.tensor([2.0, 0.0])], 2).abs()
+    tensor([[0.],
+            [1.]])
+    """
+    if not directions:
+        return torch.eye(count, dtype=torch.float64)
+    U, size, _ = torch.linalg.svd(torch.stack(directions, dim=1))  # some may be sums of others
+    return U[:, int((size > 1e-10 * size[0]).sum()) :]
+
+
+def constant_values(samples: Samples, n_heads: int) -> Tensor:
+    """Return which of (V, b, γ) are values of features that are the same in all rows, (P,).
+
+    The intercept has the same effect.
+    """
+    constant = samples.values.amax(dim=0) == samples.values.amin(dim=0)  # (d,)
+    others = constant.new_zeros(1 + samples.n_covariates)
+    return torch.cat([constant.repeat(n_heads), others]).repeat(samples.n_outputs)
 
 
 def common_directions(order: Tensor, n_outputs: int, count: int, family: Family) -> list[Tensor]:
