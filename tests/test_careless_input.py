@@ -120,6 +120,25 @@ def test_counted_columns_in_another_order_are_told_of():
         model.predict([pd.DataFrame(m)[[2, 0, 1]] for m in X])
 
 
+# ---------------------------------------------------------------------- parameters after the fit
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"device": "cuda:99"}, "device must be a torch device that this machine has"),
+        ({"device": "nowhere"}, "device must be a torch device that this machine has"),
+        ({"encoder": "pca"}, "encoder must be"),
+        ({"n_heads": 0}, "n_heads must be a whole number"),
+    ],
+)
+@pytest.mark.parametrize("method", ["predict", "locate", "attention"])
+def test_parameters_that_are_set_after_the_fit_are_checked(given, message, method):
+    model = short().fit(X, Y).set_params(**given)
+    with pytest.raises(ValueError, match=message):
+        getattr(model, method)(X)
+
+
 # ---------------------------------------------------------------------- groups and labels of rows
 
 
