@@ -53,7 +53,9 @@ def test_every_estimator_is_fitted_and_asked_as_without_settings(name):
 
 @pytest.mark.parametrize("method", ["calibrate", "existence_test", "summary"])
 def test_what_refits_a_model_works_with_every_setting(method):
-    model = DiagAttRegressor(solver="likelihood", random_state=0).fit(X, responses(DiagAttRegressor()))
+    model = DiagAttRegressor(solver="likelihood", random_state=0).fit(
+        X, responses(DiagAttRegressor())
+    )
     given = (X, responses(model)) if method != "summary" else ()
     expected = getattr(pickle.loads(pickle.dumps(model)), method)(*given)
     with every_setting():

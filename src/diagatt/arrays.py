@@ -238,12 +238,19 @@ def refuse_missing(labels: np.ndarray, what: str, words: Callable[[int], str]) -
 def refuse_lookalikes(labels: np.ndarray, what: str) -> None:
     """Refuse words among different labels that look the same: white space around them differs.
 
+    Numbers so large that float64 does not hold all of them are refused, too: some are rounded.
+
     Examples
     --------
     >>> refuse_lookalikes(np.array(["yes", "no", "yes "]), "labels in y")
     Traceback (most recent call last):
     diagatt.arrays.InputError: labels in y look alike: 'yes' and 'yes ' differ in white space ...
     """
+    if labels.dtype.kind == "f" and len(labels) and np.abs(labels).max() >= 2.0**53:
+        raise InputError(
+            f"{what} are numbers of {labels.dtype} beyond 2^53, where different ones become the "
+            "same: write them as words or whole numbers."
+        )
     if labels.dtype.kind not in "UO":
         return
     seen: dict[str, str] = {}
