@@ -1,4 +1,4 @@
-"""Estimators are the same whatever the caller has set in torch: for every one that is registered."""
+"""Every registered estimator is the same, whatever its caller has set in torch."""
 
 import contextlib
 import pickle

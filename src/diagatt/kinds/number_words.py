@@ -1,4 +1,4 @@
-"""Words in columns of numbers: signs for missing entries, and numbers that are written otherwise."""
+"""Words where numbers belong: signs for missing entries, and numbers in another notation."""
 
 from __future__ import annotations
 
