@@ -138,10 +138,20 @@ def _from_tensor(tensor: torch.Tensor, what: str) -> np.ndarray:
         ) from error
 
 
-def as_frame(values: Any, what: str) -> Any:
-    """Return a frame or series of any library in the words of narwhals; others as they are."""
+def refuse_unreadable(values: Any, what: str) -> None:
+    """Refuse objects that hold numbers and are none: tables not yet computed, and AnnData."""
     if callable(getattr(values, "collect", None)):  # polars has not computed it yet
         raise InputError(f"{what} is a {type(values).__name__}: pass {what}.collect().")
+    if type(values).__module__.split(".")[0] == "anndata":
+        raise InputError(
+            f"{what} is an {type(values).__name__}: join the objects with anndata.concat, and pass "
+            'one with sample_key="patient"; or pass their matrices, .X.'
+        )
+
+
+def as_frame(values: Any, what: str) -> Any:
+    """Return a frame or series of any library in the words of narwhals; others as they are."""
+    refuse_unreadable(values, what)
     try:
         return nw.from_native(values, pass_through=True, eager_only=True, allow_series=True)
     except nw.exceptions.DuplicateError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -213,7 +214,7 @@ def _with_features(table: Table, columns: Columns) -> Columns:
             raise _nameless(table)
         raise ValueError(
             f"{table.name} has the column {listed(more)}, which the model does not know: if it is "
-            f"not needed, pass --drop {','.join(more)}."
+            f"not needed, pass --drop {shlex.quote(','.join(more))}."
         )
     return replace(columns, drop=(*columns.drop, *more))
 

@@ -309,5 +309,7 @@ def test_entries_outside_of_a_sparse_matrix_are_refused(adata, tmp_path, name, c
     with h5py.File(path, "r+") as file:
         entries = file[f"layers/twice/{name}"]
         entries[:] = change(entries[:])
-    with pytest.raises(ValueError, match=r"a.h5ad is damaged: entries of /layers/twice lie outside"):
+    with pytest.raises(
+        ValueError, match=r"a.h5ad is damaged: entries of /layers/twice lie outside"
+    ):
         DiagAttRegressor(**QUICK).fit(str(path), sample_key="patient", target="age", layer="twice")
