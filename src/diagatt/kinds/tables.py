@@ -244,8 +244,8 @@ def _read(path: Path, text: Collection[str]) -> pa.Table:
         if not dates:
             return table
         own = pa.schema([(field.name, pa.string()) for field in dates])  # 2020-01-01 is no time
-        given = json.ReadOptions(block_size=_whole(path)), json.ParseOptions(own)
-        return json.read_json(path, *given)
+        at_once = json.ReadOptions(block_size=_whole(path))
+        return json.read_json(path, at_once, json.ParseOptions(own))
     if ending == ".parquet":
         return parquet.read_table(path)
     if ending in (".feather", ".arrow"):
