@@ -218,6 +218,8 @@ class StoredCsr:
         self.shape = int(shape[0]), int(shape[1])
         self.group, self.dtype = group, group["data"].dtype
         self._cuts = group["indptr"][:]
+        if len(self._cuts) != self.shape[0] + 1:
+            raise self._damaged()
 
     @property
     def nbytes(self) -> int:
@@ -238,12 +240,14 @@ class StoredCsr:
     def _refuse_wrong_places(self, cuts: np.ndarray, columns: np.ndarray) -> None:
         """Refuse entries outside of the matrix: scipy would write them beyond its memory."""
         inside = len(columns) == 0 or (columns.min() >= 0 and columns.max() < self.shape[1])
-        rising = len(self._cuts) == self.shape[0] + 1 and (np.diff(cuts) >= 0).all()
-        if not (inside and rising and len(columns) == cuts[-1] - cuts[0]):
-            raise ValueError(
-                f"{self.group.file.filename} is damaged: entries of {self.group.name} lie outside "
-                "of the matrix. Restore a copy of it."
-            )
+        if not (inside and (np.diff(cuts) >= 0).all() and len(columns) == cuts[-1] - cuts[0]):
+            raise self._damaged()
+
+    def _damaged(self) -> ValueError:
+        return ValueError(
+            f"{self.group.file.filename} is damaged: entries of {self.group.name} lie outside of "
+            "the matrix. Restore a copy of it."
+        )
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         raise TypeError("a matrix on disk is read in blocks of rows.")
