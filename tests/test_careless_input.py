@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 import torch
 
 from diagatt import (
@@ -14,9 +15,11 @@ from diagatt import (
     RaggedRows,
     TwoStepRegressor,
     WithCovariates,
+    plots,
     simulate,
 )
 from diagatt.lifetimes import make_times
+from diagatt.report import write_page
 
 pytestmark = pytest.mark.filterwarnings("ignore::diagatt.NoRowOfInterestWarning")
 
@@ -118,6 +121,25 @@ def test_counted_columns_in_another_order_are_told_of():
     model = short().fit([pd.DataFrame(m) for m in X], Y)
     with pytest.warns(UserWarning, match="fitted without feature names"):
         model.predict([pd.DataFrame(m)[[2, 0, 1]] for m in X])
+
+
+# ---------------------------------------------------------------------- parameters after the fit
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"device": "cuda:99"}, "device must be a torch device that this machine has"),
+        ({"device": "nowhere"}, "device must be a torch device that this machine has"),
+        ({"encoder": "pca"}, "encoder must be"),
+        ({"n_heads": 0}, "n_heads must be a whole number"),
+    ],
+)
+@pytest.mark.parametrize("method", ["predict", "locate", "attention"])
+def test_parameters_that_are_set_after_the_fit_are_checked(given, message, method):
+    model = short().fit(X, Y).set_params(**given)
+    with pytest.raises(ValueError, match=message):
+        getattr(model, method)(X)
 
 
 # ---------------------------------------------------------------------- groups and labels of rows
@@ -421,3 +443,65 @@ def test_an_outlier_that_empties_a_cluster_is_told_in_our_words():
     rows = [*X[:-1], 1e30 * X[-1]]
     with pytest.raises(ValueError, match="the fit of TwoStepRegressor broke down"):
         TwoStepRegressor(random_state=0).fit(rows, Y)
+
+
+# ---------------------------------------------------------------------- messages about objects
+
+
+class Lazy:
+    def collect(self):
+        return None
+
+
+@pytest.mark.parametrize(
+    ("samples", "message"),
+    [
+        (None, "X is None: pass samples"),
+        ([Lazy()] * N, r"sample 0 is a Lazy: pass sample 0\.collect\(\)"),
+    ],
+)
+def test_objects_in_place_of_samples_are_named(samples, message, fitted):
+    with pytest.raises(ValueError, match=message):
+        short().fit(samples, Y)
+    with pytest.raises(ValueError, match=message):
+        fitted.predict(samples)
+
+
+def test_lists_of_anndata_are_refused_with_advice():
+    anndata = pytest.importorskip("anndata")
+    with pytest.raises(ValueError, match="sample 0 is an AnnData: join the objects"):
+        short().fit([anndata.AnnData(m) for m in X], Y)
+
+
+def test_labels_that_differ_in_capitals_alone_are_warned_of():
+    with pytest.warns(UserWarning, match="'Yes' and 'yes' are two classes"):
+        short(DiagAttClassifier).fit(X, ["Yes", "yes"] * (N // 2))
+
+
+def test_labels_beyond_64_bits_are_refused():
+    with pytest.raises(ValueError, match="whole numbers of more than 64 bits"):
+        short(DiagAttClassifier).fit(X, [2**70, 1] * (N // 2))
+
+
+def test_groups_that_are_rounded_numbers_are_refused():
+    with pytest.raises(ValueError, match=r"names in groups are numbers of float64 beyond 2\^53"):
+        short().fit(X, Y, groups=2.0**53 + np.arange(N))
+
+
+def test_a_path_that_is_data_is_shown_in_one_line(fitted):
+    with pytest.raises(TypeError, match="path must be a string or a path, got") as error:
+        write_page(X, fitted, "page.html")
+    assert len(str(error.value)) < 120
+    with pytest.raises(TypeError, match="must be a string or a path, got") as error:
+        fitted.save(X)
+    assert len(str(error.value)) < 120
+
+
+def test_a_figure_with_too_many_arguments_says_which_it_takes(fitted):
+    with pytest.raises(TypeError, match=r"heads: too many .* its arguments are weights"):
+        plots.heads(fitted, X)
+
+
+def test_sparse_rows_after_a_fit_to_dense_ones(fitted):
+    with pytest.raises(ValueError, match="fitted to sparse rows, such as DiagAttRegressor"):
+        fitted.predict([scipy.sparse.csr_array(m) for m in X])

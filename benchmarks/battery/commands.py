@@ -87,6 +87,9 @@ TABLES: dict[str, tuple[Callable[[list[Line]], bytes], bool, bool]] = {
     "renamed column": (_head(b"a,b,c", b"a,B,c"), True, True),
     "an empty file": (lambda t: b"", True, True),
     "not a table": (lambda t: bytes(range(256)) * 4, True, True),
+    "a sign for a missing response": (cell("y", "NA"), True, True),
+    "a decimal comma": (cell("b", "1,5"), True, True),
+    "lines counted by pandas": (column(lambda one: {"Unnamed: 0": 1, **one}), True, True),
     "a line too short": (lambda t: as_csv(t) + b"1,2\n", True, True),
 }
 

@@ -89,7 +89,11 @@ def with_checked_arguments(function: Any, **classes: type) -> Any:
 
     @wraps(function)
     def checked(*given: Any, **named: Any) -> Any:
-        bound = signature.bind(*given, **named)
+        try:
+            bound = signature.bind(*given, **named)
+        except TypeError as error:
+            names = ", ".join(signature.parameters)
+            raise TypeError(f"{function.__name__}: {error}; its arguments are {names}.") from None
         for name, value in bound.arguments.items():
             if name in rules and not rules[name].accepts(value):
                 raise ParameterError(f"{name} must be {rules[name].allowed}, got {shown(value)}.")

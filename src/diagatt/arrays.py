@@ -145,10 +145,20 @@ def _from_tensor(tensor: torch.Tensor, what: str) -> np.ndarray:
         ) from error
 
 
-def as_frame(values: Any, what: str) -> Any:
-    """Return a frame or series of any library in the words of narwhals; others as they are."""
+def refuse_unreadable(values: Any, what: str) -> None:
+    """Refuse objects that hold numbers and are none: tables not yet computed, and AnnData."""
     if callable(getattr(values, "collect", None)):  # polars has not computed it yet
         raise InputError(f"{what} is a {type(values).__name__}: pass {what}.collect().")
+    if type(values).__module__.split(".")[0] == "anndata":
+        raise InputError(
+            f"{what} is an {type(values).__name__}: join the objects with anndata.concat, and pass "
+            'one with sample_key="patient"; or pass their matrices, .X.'
+        )
+
+
+def as_frame(values: Any, what: str) -> Any:
+    """Return a frame or series of any library in the words of narwhals; others as they are."""
+    refuse_unreadable(values, what)
     try:
         return nw.from_native(values, pass_through=True, eager_only=True, allow_series=True)
     except nw.exceptions.DuplicateError:
@@ -247,12 +257,19 @@ def refuse_missing(labels: np.ndarray, what: str, words: Callable[[int], str]) -
 def refuse_lookalikes(labels: np.ndarray, what: str) -> None:
     """Refuse words among different labels that look the same: white space around them differs.
 
+    Numbers so large that float64 does not hold all of them are refused, too: some are rounded.
+
     Examples
     --------
     >>> refuse_lookalikes(np.array(["yes", "no", "yes "]), "labels in y")
     Traceback (most recent call last):
     diagatt.arrays.InputError: labels in y look alike: 'yes' and 'yes ' differ in white space ...
     """
+    if labels.dtype.kind == "f" and len(labels) and np.abs(labels).max() >= 2.0**53:
+        raise InputError(
+            f"{what} are numbers of {labels.dtype} beyond 2^53, where different ones become the "
+            "same: write them as words or whole numbers."
+        )
     if labels.dtype.kind not in "UO":
         return
     seen: dict[str, str] = {}

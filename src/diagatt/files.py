@@ -49,7 +49,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 def as_path(path: str | os.PathLike) -> Path:
     """Return a path that a user gave; refuse anything that cannot be a path."""
     if isinstance(path, bytes) or not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path must be a string or a path, got {path!r}.")
+        raise TypeError(f"path must be a string or a path, got {path!r:.60}.")
     if "\0" in os.fspath(path):
         raise ValueError(f"path must not hold a null character, got {os.fspath(path)!r}.")
     return Path(path)

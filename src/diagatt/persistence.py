@@ -21,6 +21,7 @@ from diagatt import attributes, modelfile
 from diagatt.modelfile import ModelFileError
 from diagatt.parameters import check as check_parameters
 from diagatt.parameters import shown
+from diagatt.torch_settings import give_own_torch_settings
 
 # What a model file consists of, and where it lies.
 Tensors = Mapping[str, np.ndarray]
@@ -48,7 +49,10 @@ def register_part(kind: type[BaseEstimator]) -> None:
 
 
 class SavedToFile:
-    """Gives an estimator `save` and `load`, and registers its class; see `registered`."""
+    """Gives an estimator `save` and `load`, and registers its class; see `registered`.
+
+    Its public methods run with torch's own settings; see `diagatt.torch_settings`.
+    """
 
     #: Entries of the document besides those that all have.
     further_entries: ClassVar[tuple[str, ...]] = ()
@@ -65,6 +69,7 @@ class SavedToFile:
         super().__init_subclass__(**kwargs)
         if cls.__module__.startswith(ROOMS) and not cls.__name__.startswith("_"):
             _REGISTERED[cls.__name__] = cls
+        give_own_torch_settings(cls)
 
     def save(self, path: AnyPath) -> None:
         """Write the fitted estimator to one safetensors file, atomically.

@@ -524,8 +524,9 @@ class RaggedRows(Sequence):
         """
         if self.is_sparse:
             raise InputError(
-                "the rows are sparse, and only estimators with an encoder, such as "
-                "DiagAttRegressor and DiagAttClassifier, take sparse rows: pass X.to_dense()."
+                "the rows are sparse, and only estimators with an encoder that were fitted to "
+                "sparse rows, such as DiagAttRegressor, take them: pass dense rows, as "
+                "RaggedRows.coerce(X).to_dense() makes them."
             )
         with warnings.catch_warnings():  # torch warns that it cannot mark a tensor read-only
             warnings.filterwarnings("ignore", message=".*not writable.*")

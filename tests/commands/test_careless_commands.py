@@ -49,6 +49,16 @@ def test_spaces_and_commas_around_a_target(folder, target):
             ["--sample", "who", "--target", "y", "--family", "weibull"],
             "--family weibull is for times to an event: name their column with --time",
         ),
+        (
+            "d.csv",
+            ["--sample", "who", "--target", "y", "--family", "bernoulli"],
+            "--family bernoulli is for classes, and the responses are numbers, such as",
+        ),
+        (
+            "t.csv",
+            ["--text", "text", "--target", "y", "--class-weight", "even"],
+            "--class-weight must be balanced, got even",
+        ),
         ("both.npz", [], "has X and offsets: call packed rows values, not X"),
     ],
 )

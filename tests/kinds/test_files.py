@@ -82,6 +82,31 @@ def test_arrays(tmp_path, data):
         read_inputs(tmp_path / "other.npz", Columns())
 
 
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("y", np.ones(2)),
+        ("y", np.float64(1)),
+        ("y", np.ones((3, 2))),
+        ("ids", np.ones(2)),
+        ("ids", np.ones((3, 2))),
+        ("groups", np.ones(4)),
+        ("covariates", np.ones(3)),
+        ("covariates", np.ones((4, 1))),
+        ("ids", np.array([1.0, np.nan, 2.0])),
+    ],
+)
+def test_arrays_about_samples_have_an_entry_for_each(name, array, tmp_path):
+    np.savez(tmp_path / "x.npz", **({"X": np.ones((3, 2, 4)), "y": np.arange(3)} | {name: array}))
+    with pytest.raises(ValueError, match=rf"x.npz: (the array )?{name}"):
+        read_inputs(tmp_path / "x.npz", Columns())
+
+
+def test_responses_of_npz_files_may_be_a_column(tmp_path):
+    np.savez(tmp_path / "x.npz", X=np.ones((3, 2, 4)), y=np.arange(3)[:, None])
+    assert read_inputs(tmp_path / "x.npz", Columns()).named_y.tolist() == [0, 1, 2]
+
+
 TEXTS = ['He said "no", twice.', "line one\nline two", "NA", "null", "plain", "ünïcode 😀"]
 
 

@@ -3,7 +3,9 @@
 import datetime
 import gzip
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from diagatt.kinds.categories import refuse_words
 from diagatt.kinds.tables import Table
@@ -83,3 +85,38 @@ def test_messages_about_wide_tables_are_short():
     assert table.names is table.names  # every new list of 20,000 names takes a millisecond
     with pytest.raises(ValueError, match=r"has no column 'y'; it has x0, x1, .* and 19980 others"):
         table.column("y")
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl"])
+def test_a_cell_may_be_longer_than_the_block_of_a_reader(name, tmp_path):
+    long = "x" * 3_000_000
+    lines = {"t.csv": f"a,b\nx,1\n{long},2\n", "t.jsonl": f'{{"a": "x"}}\n{{"a": "{long}"}}\n'}
+    (tmp_path / name).write_text(lines[name])
+    assert Table.read(tmp_path / name).strings("a")[1] == long
+
+
+def test_ids_that_are_bytes_or_look_like_dates_stay_as_they_are_written(tmp_path):
+    parquet.write_table(pa.table({"who": [b"ann", b"bob"]}), tmp_path / "t.parquet")
+    assert Table.read(tmp_path / "t.parquet").strings("who") == ["ann", "bob"]
+    parquet.write_table(pa.table({"picture": [b"\xff\xfe"]}), tmp_path / "t.parquet")
+    assert Table.read(tmp_path / "t.parquet").values("picture") == [b"\xff\xfe"]
+    (tmp_path / "t.jsonl").write_text('{"who": "2020-01-02", "a": 1}\n')
+    assert Table.read(tmp_path / "t.jsonl", text=("who", "other")).strings("who") == ["2020-01-02"]
+
+
+def test_ids_that_are_rounded_numbers_are_refused(tmp_path):
+    (tmp_path / "t.jsonl").write_text("".join(f'{{"who": {2**63 + i}}}\n' for i in (1, 2)))
+    with pytest.raises(ValueError, match="'who' are numbers of float64 beyond 2\\^53"):
+        Table.read(tmp_path / "t.jsonl", text=("who",)).labels("who")
+
+
+def test_covariates_that_are_words_name_the_line():
+    with pytest.raises(ValueError, match="line 3: covariate 'age' must be numbers, and this is 'o"):
+        Table({"age": ["1", "old"]}).numbers(["age"])
+
+
+def test_names_of_columns_are_shown_with_the_spaces_around_them():
+    with pytest.raises(ValueError, match="no column 'a'; it has ' a', b\\."):
+        Table({" a": [1], "b": [2]}).column("a")
+    with pytest.raises(ValueError, match="no column 'a'; it has none\\."):
+        Table({}).column("a")

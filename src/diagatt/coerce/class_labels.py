@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,8 +30,25 @@ def classes(y: Any, n_samples: int) -> np.ndarray:
             f"{str(error).partition('.')[0]}: classes are words, whole numbers or truth values; "
             "for other numbers, use the regressor of this method."
         ) from None
-    refuse_lookalikes(np.unique(labels), "labels in y")
+    different = np.unique(labels)
+    refuse_lookalikes(different, "labels in y")
+    _warn_of_capitals(different)
     return labels
+
+
+def _warn_of_capitals(labels: np.ndarray) -> None:
+    """Warn of classes that differ in capital letters alone: they may be meant as one."""
+    seen: dict[str, str] = {}
+    for label in labels.tolist() if labels.dtype.kind in "UO" else ():
+        other = seen.setdefault(label.casefold(), label) if isinstance(label, str) else label
+        if other != label:
+            warnings.warn(
+                f"labels in y differ in capital letters alone: {other!r} and {label!r} are two "
+                "classes; write them in one way if they are one.",
+                UserWarning,
+                stacklevel=2,
+            )
+            return
 
 
 def _classes_of_objects(labels: np.ndarray) -> np.ndarray:
@@ -41,6 +59,11 @@ def _classes_of_objects(labels: np.ndarray) -> np.ndarray:
             found = labels if kind is str else np.asarray(given)
             if kind is str or found.dtype != object:
                 return found
+    if all(isinstance(label, numbers.Real) for label in given):
+        raise InputError(
+            "y holds whole numbers of more than 64 bits, which no array holds: write the classes "
+            "as words."
+        )
     i = next((i for i, one in enumerate(given) if not isinstance(one, str | numbers.Real)), 0)
     raise InputError(
         f"y[{i}] is {given[i]!r} ({type(given[i]).__name__}): classes are words, whole numbers or "

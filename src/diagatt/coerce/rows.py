@@ -23,6 +23,7 @@ from diagatt.arrays import (
     plain_array,
     refuse_lookalikes,
     refuse_missing,
+    refuse_unreadable,
     sparse_matrix,
 )
 from diagatt.coerce.alignment import index_of
@@ -64,6 +65,8 @@ def samples(X: Any) -> Packed:
     >>> samples([np.zeros((2, 3)), np.ones((1, 3))])[1]
     array([0, 2, 3])
     """
+    if X is None:
+        raise InputError("X is None: pass samples.")
     if isinstance(X, type):
         raise InputError(f"X is the class {X.__name__}: pass samples.")
     if isinstance(X, str | bytes | os.PathLike):
@@ -81,6 +84,8 @@ def samples(X: Any) -> Packed:
             "X is one column: pass X.to_list() if it holds a matrix per sample, or else a frame of "
             "features."
         )
+    if isinstance(X, list | tuple) and len(X):  # in place of an entry that is no matrix of numbers
+        refuse_unreadable(X[0], "sample 0")
     if is_flat(X):
         values = float_matrix(X, "X", lambda at: f"sample {at[0]}, row 0")
         return Packed(values, np.arange(len(values) + 1), names_of(X, "X"), index_of(X))

@@ -97,6 +97,8 @@ def fit(
     named = (target, covariates, features, drop, id, groups, categories, known)
     columns = options.columns(asked, *named, row_weight)
     columns = replace(columns, takes_empty=missing == "marginalize")
+    if class_weight not in (None, "balanced"):
+        raise ValueError(f"--class-weight must be balanced, got {class_weight}.")
     if refit and not split:
         raise ValueError("--refit goes with --split: without it, the model is fitted to all.")
     state = checkpoint or _state_of(output)

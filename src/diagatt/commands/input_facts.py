@@ -102,6 +102,12 @@ def are_classes(y: np.ndarray, family: str) -> bool:
             raise ValueError(
                 f"--family {family} is for numbers, and the responses are words, such as {y[0]!s}."
             )
+        if classes and y.dtype.kind == "f" and (y != np.round(y)).any():
+            broken = y[y != np.round(y)][0]
+            raise ValueError(
+                f"--family {family} is for classes, and the responses are numbers, such as "
+                f"{broken:g}."
+            )
         return classes
     return y.dtype.kind in "OUSb" or (y.dtype.kind in "iu" and len(np.unique(y)) <= MAX_CLASSES)
 

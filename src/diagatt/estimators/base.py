@@ -222,6 +222,8 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
 
     def _validate_rows(self, X: Any, *, reset: bool) -> RaggedRows:
         """Pack and check the samples; `reset` in fit, comparison with the fit otherwise."""
+        if not reset:  # they may have been set after the fit, such as a device
+            parameters.check(self)
         fit_to = self.__dict__.get("_family_of_fit", self.family)
         if not reset and fit_to != self.family:
             raise ValueError(

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
+from diagatt.kinds.number_words import advice, is_number
 from diagatt.names import listed
 
 if TYPE_CHECKING:
@@ -98,16 +99,32 @@ def refuse_words(table: Table, name: str, others: Sequence[str] = ()) -> None:
             f"write numbers, such as days since the first, leave it out (--drop {name}), or let it "
             f"name the rows (--id {name}).{more}"
         )
+    if pa.types.is_nested(table.column(name).type):
+        raise ValueError(
+            f"{table.name}: column {name!r} holds lists or objects, and features are numbers: make "
+            f"a column of each of their numbers, or leave it out (--drop {name}).{more}"
+        )
     if not is_text(table, name):
         return
     values = table.column(name).to_pylist()
-    words = [i for i, value in enumerate(values) if value is not None and not _is_number(value)]
-    line = words[0] if words else 0
+    words = [i for i, value in enumerate(values) if value is not None and not is_number(value)]
+    if not words:
+        raise ValueError(
+            f"{table.name}: the numbers of column {name!r} are stored as text: convert it to "
+            f"numbers, or leave it out (--drop {name})."
+        )
+    line, way = words[0], advice([values[i] for i in words])
+    place = f"{table.name}, line {line + 2}: {name!r} is {values[line]!r}"
+    if way:
+        empty = " and pass --missing marginalize" if way.startswith("leave") else ""
+        raise ValueError(
+            f"{place}, not a number, as in {_lines(len(words))} of this column: {way}{empty}, or "
+            f"leave the column out (--drop {name})."
+        )
     if len(words) < len(values) / 2:
         raise ValueError(
-            f"{table.name}, line {line + 2}: {name!r} is {values[line]!r}, and most of this column "
-            f"are numbers: correct or drop the {_lines(len(words))} with words, or pass "
-            f"--drop {name}."
+            f"{place}, and most of this column are numbers: correct or drop the "
+            f"{_lines(len(words))} with words, or pass --drop {name}."
         )
     raise ValueError(
         f"{table.name}, line {line + 2}: column {name!r} holds {values[line]!r}, and features are "
@@ -143,14 +160,6 @@ def refuse_empty(table: Table, name: str, advice: str = "") -> None:
 
 def _lines(count: int) -> str:
     return "1 line" if count == 1 else f"{count} lines"
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return word.isascii() and "_" not in word  # Python reads 1_0 as 10, and tables do not
 
 
 def _indicators(

@@ -81,9 +81,10 @@ class Columns:
 
     @property
     def as_text(self) -> list[str]:
-        """Columns of ids, and of a model's texts, which stay as they are written: 007 is not 7."""
+        """Columns of ids, paths and a model's texts, which stay as written: 007 is not 7."""
         texts = self.asked.get("text") if self.of_a_model else None
-        return [name for name in (self.asked.get("sample"), self.id, self.groups, texts) if name]
+        own = (self.asked.get("sample"), self.id, self.groups, self.asked.get("image"), texts)
+        return [name for name in own if name]
 
     def to_json(self) -> dict[str, Any]:
         """Return a flat dictionary that JSON can hold."""
@@ -171,7 +172,11 @@ def responses(
         return None
     from diagatt.lifetimes import make_times
 
-    words = {"time": "the times", "event": "the events", "start": "the times of entry"}
+    words = {
+        "time": "the times",
+        "event": "the events (1 where the event has happened, 0 elsewhere)",
+        "start": "the times of entry",
+    }
     found = {
         role: per_sample(_numbers(table, column, words[role]), column)
         for role, column in named.items()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -15,6 +17,10 @@ from diagatt.kinds.base import Columns, Inputs, Kind, Option
 
 if TYPE_CHECKING:
     from diagatt.kinds.tables import Table
+
+
+#: What pandas calls a column that had no name.
+UNNAMED = re.compile(r"Unnamed: \d+(_level_\d+)?")
 
 
 class Rows(Kind):
@@ -53,8 +59,10 @@ class Rows(Kind):
                 f"{path} needs an array X, or values and offsets; it has {list(found)}."
             )
         X = X.with_names(found.get("feature_names"))
+        _refuse_other_counts(path, found, columns, len(X))
         ids = [str(i) for i in found.get("ids", range(len(X)))]
         y, Z = found.get(columns.target or "y"), found.get("covariates")
+        y = y[:, 0] if y is not None and y.ndim == 2 else y
         groups = found.get(columns.groups or "groups")
         if columns.groups is not None and groups is None and not columns.of_a_model:
             raise ValueError(f"{path} has no array {columns.groups!r} for --groups.")
@@ -155,6 +163,29 @@ def _arrays(path: Path) -> dict[str, Any]:
         ) from error
 
 
+def _refuse_other_counts(path: Path, found: dict[str, Any], columns: Columns, count: int) -> None:
+    """Refuse arrays about samples that have another shape than one entry or line per sample."""
+    target = columns.target or "y"
+    y = found.get(target)
+    if y is not None and y.ndim == 2 and y.shape[1] == 1:
+        found = {**found, target: y[:, 0]}
+    for name in (target, columns.groups or "groups", "ids", "covariates"):
+        array, wanted = found.get(name), 2 if name == "covariates" else 1
+        if array is None or (array.ndim == wanted and len(array) == count):
+            continue
+        one = "one line per sample, (n, q)" if wanted == 2 else "one entry per sample"
+        raise ValueError(
+            f"{path}: the array {name} must have {one}, for {count} samples; its shape is "
+            f"{array.shape}."
+        )
+    if "ids" in found:
+        from diagatt.arrays import refuse_missing
+
+        refuse_missing(
+            found["ids"], "ids", lambda i: f"{path}: ids[{i}] is missing: name every sample."
+        )
+
+
 def _with_features(table: Table, columns: Columns) -> Columns:
     """Return the columns with all features, and with the names of columns that are not used.
 
@@ -168,6 +199,12 @@ def _with_features(table: Table, columns: Columns) -> Columns:
     if not columns.features:
         if "" in others:  # where pandas writes the numbers of the lines
             raise _nameless(table)
+        for name in others:
+            if UNNAMED.fullmatch(name):
+                raise ValueError(
+                    f"{table.name}: column {name!r} had no name when pandas read it: leave it out "
+                    f"if it counts the lines (--drop {name!r}), or else name it."
+                )
         return replace(columns, features=tuple(others))
     known = set(columns.features)
     more = tuple(name for name in others if name not in known)
@@ -178,7 +215,7 @@ def _with_features(table: Table, columns: Columns) -> Columns:
             raise _nameless(table)
         raise ValueError(
             f"{table.name} has the column {listed(more)}, which the model does not know: if it is "
-            f"not needed, pass --drop {','.join(more)}."
+            f"not needed, pass --drop {shlex.quote(','.join(more))}."
         )
     return replace(columns, drop=(*columns.drop, *more))
 

@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".feather", ".arrow")
+from diagatt.kinds.number_words import refuse_broken_numbers
+
+TEXT = (".csv", ".tsv", ".jsonl", ".ndjson")
+ENDINGS = (*TEXT, ".parquet", ".feather", ".arrow")
 #: What to do with files of other programs, by their endings.
 ADVICE = {
     **dict.fromkeys((".gz", ".zip", ".bz2", ".xz", ".zst"), "unpack it"),
@@ -52,13 +55,15 @@ class Table:
     def read(cls, path: Path, text: Collection[str] = ()) -> Table:
         """Read a file; its ending says what it is. Columns of `text` stay as they are written."""
         try:
-            return cls(_refuse_bytes(_read(path, text)), str(path))
+            return cls(_decoded(_read(path, text), _ending(path)), str(path))
         except UnicodeDecodeError as error:
             raise ValueError(
                 f"{path} is not written in UTF-8 ({error}): save it as UTF-8, or convert it with "
                 "iconv."
             ) from error
         except pa.ArrowInvalid as error:
+            if foreign := _foreign(path):  # what the reader says of it helps nobody
+                raise ValueError(f"{path} cannot be read: {foreign}") from error
             reason = "".join(c if c.isprintable() else " " for c in str(error))
             reason = " ".join(reason.split())
             if len(reason) > LONGEST_REASON:
@@ -71,8 +76,12 @@ class Table:
     @property
     def listed(self) -> str:
         """The first names of columns, for messages, and how many more there are."""
+        if not self.names:
+            return "none"
         more = len(self.names) - MOST_NAMES
-        words = ", ".join(self.names[:MOST_NAMES])
+        words = ", ".join(
+            name if name == name.strip() != "" else repr(name) for name in self.names[:MOST_NAMES]
+        )
         return words if more <= 0 else f"{words} and {more} others"
 
     def column(self, name: str) -> Any:
@@ -105,7 +114,9 @@ class Table:
                 f"{self.name}: the responses {name!r} are dates or durations; write numbers, such "
                 "as days since the first, or classes."
             )
-        return np.asarray(self.values(name))
+        values = self.values(name)
+        refuse_broken_numbers(values, name, self.name)
+        return np.asarray(values)
 
     def groups(self, name: str | None) -> np.ndarray | None:
         """Return the groups of the lines, (n,) of str; None if they are not named or not there."""
@@ -113,6 +124,10 @@ class Table:
 
     def labels(self, name: str) -> np.ndarray:
         """Return the cells of a column as an array of str, which one long cell does not widen."""
+        if pa.types.is_floating(self.column(name).type):
+            from diagatt.arrays import refuse_lookalikes  # which imports torch
+
+            refuse_lookalikes(np.asarray(self.values(name)), f"ids in column {name!r}")
         return np.array(self.strings(name), dtype=object)
 
     def numbers(self, names: Sequence[str], what: str = "covariate") -> np.ndarray | None:
@@ -125,21 +140,39 @@ class Table:
                     f"{self.name}: {what} {name!r} holds dates or durations: write numbers, such "
                     "as days since the first."
                 )
+            values = column.to_pylist()
             try:
-                found.append(np.asarray(column.to_pylist(), dtype=np.float64))
+                found.append(np.asarray(values, dtype=np.float64))
             except (TypeError, ValueError) as error:
+                i = next(i for i, value in enumerate(values) if not _reads(value))
                 raise ValueError(
-                    f"{self.name}: {what} {name!r} must hold numbers ({error})."
+                    f"{self.name}, line {i + 2}: {what} {name!r} must be numbers, and this is "
+                    f"{values[i]!r}."
                 ) from error
         return np.column_stack(found) if found else None
 
 
-def _refuse_bytes(table: pa.Table) -> pa.Table:
-    """Refuse words that are not UTF-8, which Arrow keeps as bytes, with the decoder's message."""
-    for column in table.columns:
-        if pa.types.is_binary(column.type):
-            for word in column.to_pylist():
-                str(word or b"", "utf-8")
+def _reads(value: Any) -> bool:
+    """Return whether a cell is a number, or empty."""
+    try:
+        np.asarray([value], dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    return not isinstance(value, list)
+
+
+def _decoded(table: pa.Table, ending: str) -> pa.Table:
+    """Return the table with bytes as words; in text files all must be UTF-8."""
+    for i, column in enumerate(table.columns):
+        if not pa.types.is_binary(column.type) and not pa.types.is_large_binary(column.type):
+            continue
+        try:
+            words = [None if word is None else str(word, "utf-8") for word in column.to_pylist()]
+        except UnicodeDecodeError:
+            if ending in TEXT:
+                raise
+            continue  # pictures, for example, which may not be needed
+        table = table.set_column(i, table.column_names[i], pa.array(words, pa.string()))
     return table
 
 
@@ -147,21 +180,38 @@ def separator_hint(path: Path) -> str:
     """Return a hint if the first line of a CSV is not text, or not separated by commas."""
     if _ending(path) != ".csv" or not path.is_file():
         return ""
-    with path.open("rb") as file:
-        head = file.readline(10_000)
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return " The file is UTF-16: save it as UTF-8."
-    if head.startswith(COMPRESSED):
-        return " The file is compressed, or a workbook: unpack it, or save the sheet as CSV."
+    if foreign := _foreign(path):
+        return f" {foreign}"
+    head = _head(path)
     for mark, name in ((b";", "semicolons"), (b"\t", "tabs"), (b"|", "bars")):
         if mark in head and b"," not in head:
             return f" Its columns are separated by {name}: separate them by commas."
     return ""
 
 
+def _foreign(path: Path) -> str:
+    """Say what a file of text is that is compressed or written in another code."""
+    head = _head(path) if _ending(path) in TEXT else b""
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "The file is UTF-16: save it as UTF-8."
+    if head.startswith(COMPRESSED):
+        return "The file is compressed, or a workbook: unpack it, or save the sheet as CSV."
+    return ""
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.readline(10_000)
+
+
 def _ending(path: Path) -> str:
     """Return the ending of a file's name, which may be written in capitals."""
     return path.suffix.lower()
+
+
+def _whole(path: Path) -> int:
+    """Return the bytes to read at once so that no line is longer, which readers refuse."""
+    return min(max(path.stat().st_size + 1, 2**20), 2**31 - 1)
 
 
 def _read(path: Path, text: Collection[str]) -> pa.Table:
@@ -181,10 +231,21 @@ def _read(path: Path, text: Collection[str]) -> pa.Table:
         given = {"parse_options": parse, "convert_options": convert}
         try:
             return csv.read_csv(path, **given)
-        except pa.ArrowInvalid:  # one thread counts lines, and its message names the wrong one
-            return csv.read_csv(path, csv.ReadOptions(use_threads=False), **given)
+        except pa.ArrowInvalid:
+            # Several threads name the wrong line, and a cell may be longer than a block.
+            once = csv.ReadOptions(use_threads=False, block_size=_whole(path))
+            return csv.read_csv(path, once, **given)
     if ending in (".jsonl", ".ndjson"):
-        return json.read_json(path)
+        try:
+            table = json.read_json(path)
+        except pa.ArrowInvalid:  # a line may be longer than a block
+            table = json.read_json(path, json.ReadOptions(block_size=_whole(path)))
+        dates = [f for f in table.schema if f.name in text and pa.types.is_temporal(f.type)]
+        if not dates:
+            return table
+        own = pa.schema([(field.name, pa.string()) for field in dates])  # 2020-01-01 is no time
+        at_once = json.ReadOptions(block_size=_whole(path))
+        return json.read_json(path, at_once, json.ParseOptions(own))
     if ending == ".parquet":
         return parquet.read_table(path)
     if ending in (".feather", ".arrow"):

@@ -10,7 +10,6 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import jinja2
@@ -18,7 +17,7 @@ import numpy as np
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from diagatt.families import FAMILIES, get_family
-from diagatt.files import write_atomically
+from diagatt.files import as_path, write_atomically
 from diagatt.kinds import KINDS
 from diagatt.kinds.estimator import KindEstimator
 from diagatt.metrics import class_scores, concordance, crlr, number_scores
@@ -52,8 +51,9 @@ def write_page(path: str | os.PathLike, model: Any, X: Any, y: Any = None, **opt
     ...     "What decided?" in page.read_text(encoding="utf-8")
     True
     """
+    place = as_path(path)
     page = render_page(model, X, y, **options)
-    write_atomically(Path(path), page.encode("utf-8", "xmlcharrefreplace"))
+    write_atomically(place, page.encode("utf-8", "xmlcharrefreplace"))
 
 
 def render_page(

@@ -281,3 +281,35 @@ def test_a_damaged_file_is_named(adata, tmp_path, lost):
         del file[lost]
     with pytest.raises(ValueError, match=r"cells\.h5ad"), CellTable.opened(path):
         pass
+
+
+def test_words_that_cannot_be_read_are_an_error_about_the_file(adata, tmp_path):
+    adata.write_h5ad(tmp_path / "a.h5ad")
+    content = bytearray((tmp_path / "a.h5ad").read_bytes())
+    heap = content.index(b"GCOL") + 16  # where HDF5 keeps words
+    content[heap : heap + 64] = bytes(64)
+    (tmp_path / "a.h5ad").write_bytes(content)
+    with pytest.raises(ValueError, match=r"a.h5ad is damaged"):
+        DiagAttRegressor(**QUICK).fit(
+            str(tmp_path / "a.h5ad"), sample_key="patient", target="age", covariates=["site"]
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("indices", lambda entries: np.full_like(entries, 10**6)),
+        ("indices", lambda entries: np.full_like(entries, -1)),
+        ("indptr", lambda entries: entries[::-1]),
+    ],
+)
+def test_entries_outside_of_a_sparse_matrix_are_refused(adata, tmp_path, name, change):
+    path = tmp_path / "a.h5ad"
+    adata.write_h5ad(path)
+    with h5py.File(path, "r+") as file:
+        entries = file[f"layers/twice/{name}"]
+        entries[:] = change(entries[:])
+    with pytest.raises(
+        ValueError, match=r"a.h5ad is damaged: entries of /layers/twice lie outside"
+    ):
+        DiagAttRegressor(**QUICK).fit(str(path), sample_key="patient", target="age", layer="twice")

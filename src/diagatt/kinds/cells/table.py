@@ -74,8 +74,10 @@ class CellTable:
         with open_hdf5(path, "cells") as file:
             try:
                 table = cls._of_file(file, path, layer, obsm)
-            except (KeyError, TypeError, AttributeError, RuntimeError) as error:
-                raise ValueError(f"{path} is damaged: {error}") from error
+            except (LookupError, TypeError, AttributeError, RuntimeError) as error:
+                raise ValueError(
+                    f"{path} is damaged, or not written by anndata: restore a copy of it."
+                ) from error
             yield table
 
     @classmethod
@@ -216,6 +218,8 @@ class StoredCsr:
         self.shape = int(shape[0]), int(shape[1])
         self.group, self.dtype = group, group["data"].dtype
         self._cuts = group["indptr"][:]
+        if len(self._cuts) != self.shape[0] + 1:
+            raise self._damaged()
 
     @property
     def nbytes(self) -> int:
@@ -230,7 +234,20 @@ class StoredCsr:
         cuts = self._cuts[rows.start : rows.stop + 1]
         place = slice(int(cuts[0]), int(cuts[-1]))
         parts = self.group["data"][place], self.group["indices"][place], cuts - cuts[0]
+        self._refuse_wrong_places(cuts, parts[1])
         return csr_matrix(parts, shape=(len(cuts) - 1, self.shape[1]))
+
+    def _refuse_wrong_places(self, cuts: np.ndarray, columns: np.ndarray) -> None:
+        """Refuse entries outside of the matrix: scipy would write them beyond its memory."""
+        inside = len(columns) == 0 or (columns.min() >= 0 and columns.max() < self.shape[1])
+        if not (inside and (np.diff(cuts) >= 0).all() and len(columns) == cuts[-1] - cuts[0]):
+            raise self._damaged()
+
+    def _damaged(self) -> ValueError:
+        return ValueError(
+            f"{self.group.file.filename} is damaged: entries of {self.group.name} lie outside of "
+            "the matrix. Restore a copy of it."
+        )
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         raise TypeError("a matrix on disk is read in blocks of rows.")
