@@ -6,7 +6,7 @@ import torch
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import roc_auc_score
 
-from diagatt import DiagAttClassifier, DiagAttRegressor, NoRowOfInterestWarning
+from diagatt import DiagAttClassifier, DiagAttRegressor, NoRowOfInterestWarning, simulate
 from diagatt.rowmaps import ROW_MAPS
 from diagatt.solvers import Gradient, Mixture
 from diagatt.solvers.gradient import train
@@ -88,3 +88,33 @@ def test_uniform_attention_to_many_features_is_the_regression_on_mean_rows(kind,
     theirs = LogisticRegression(C=0.5, tol=1e-10, max_iter=10_000).fit(means, y)
     ours = model.predict_proba(X / 30)
     np.testing.assert_allclose(ours, theirs.predict_proba(means), rtol=1e-5)
+
+
+@pytest.mark.parametrize("form", ["affine", "contextual"])
+@pytest.mark.parametrize("constant", [0.0, 2024.0, 1e6])
+@every_solver
+def test_constant_features_change_nothing(solver, form, constant):
+    """They are left out, and their coefficients are 0; one of a million had spoilt every fit."""
+    data = simulate.regression(150, p=5, d=3, mu=(3,), sigma2=(4,), seed=0)
+    rows = data.X.values
+    wider = data.X.with_values(np.insert(rows, 1, constant, axis=1).astype(rows.dtype))
+    how = {"solver": solver, "score_form": form, "random_state": 0}
+    expected = DiagAttRegressor(**how).fit(data.X, data.y)
+    model = DiagAttRegressor(**how).fit(wider, data.y)
+    assert (model.value_[:, 1] == 0).all()
+    assert not model.query_key_[:, 1].any()
+    found, wanted = model.predict(wider), expected.predict(data.X)
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-3 * wanted.std())
+    np.testing.assert_array_equal(model.locate(wider), expected.locate(data.X))
+    if expected.log_likelihood_ is not None:
+        assert model.log_likelihood_ == pytest.approx(expected.log_likelihood_, rel=1e-5)
+
+
+def test_a_constant_feature_may_stand_for_the_constant_of_a_score():
+    """Scores without a constant keep it: with a column of ones they are affine scores."""
+    data = simulate.regression(150, p=5, d=3, mu=(3,), sigma2=(4,), seed=0)
+    rows = data.X.values
+    wider = data.X.with_values(np.insert(rows, 0, 1.0, axis=1).astype(rows.dtype))
+    how = {"solver": Gradient(max_epochs=50), "score_form": "quadratic", "random_state": 0}
+    model = DiagAttRegressor(**how).fit(wider, data.y)
+    assert model.query_[0, 0].any()

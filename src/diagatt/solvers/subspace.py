@@ -5,6 +5,10 @@ dozens of them. Rows of unit variance are then projected as the default does it
 (`diagatt.rowmaps`), the solver fits what is left, and its parameters are converted to the original
 features: with x' = (x − s)A, W = A W' Aᵀ keeps its two factors. Penalties weigh on the coefficients
 of x'.
+
+Constant features say nothing: they have no density, and large ones, such as a year, spoil the steps
+of training. They are left out in the same way (`varying_features`), so that their coefficients are
+0.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ import numpy as np
 import torch
 
 from diagatt.attention.pullback import pulled_back, pulled_back_covariance, pushed_forward
-from diagatt.rowmaps import MOST_WIDE, AffineMap, Full, RowMap, Scaled
+from diagatt.rowmaps import MOST_WIDE, AffineMap, Full, RowMap, Scaled, Unit
 from diagatt.solvers.base import Fitted, Model, Solver, with_errors
 from diagatt.solvers.problem import Problem, Samples, row_weights
 
@@ -40,6 +44,37 @@ def fit_in_subspace(
 ) -> Fitted:
     """Fit projected rows by the solver, and convert the fit to the original features."""
     rows = _subspace(solver, problem, model, seed)
+    return fit_mapped(solver, rows, problem, model, seed=seed, start=start, **how)
+
+
+def varying_features(problem: Problem, model: Model) -> RowMap | None:
+    """Return the map to the features that vary; None if these are all, or if none varies.
+
+    Scores without a constant may use a constant feature in its place. Features of rows on disk, or
+    in the memory of several processes, are not compared.
+    """
+    here = problem.in_memory
+    if here is None or problem.group.size > 1 or not model.score_form.has_constant:
+        return None
+    varies = here.values.amax(dim=0) > here.values.amin(dim=0)
+    if bool(varies.all()) or not bool(varies.any()) or here.missing is not None:
+        return None
+    columns = torch.nonzero(varies)[:, 0]
+    zero = torch.zeros(len(columns), dtype=torch.float64, device=columns.device)
+    return Unit.of({"columns": columns, "shift": zero, "scale": zero + 1}, problem.n_features)
+
+
+def fit_mapped(
+    solver: Solver,
+    rows: RowMap,
+    problem: Problem,
+    model: Model,
+    *,
+    seed: int,
+    start: Fitted | None = None,
+    **how: Any,
+) -> Fitted:
+    """Fit mapped rows by the solver, and convert the fit to the original features."""
     affine = _affine(rows)
     if start is not None:  # the solver's own state refers to rows in other features
         start = replace(start, module=pushed_forward(start.module, affine), state=None)
@@ -94,13 +129,13 @@ def in_original_features(fitted: Fitted, rows: RowMap, problem: Problem) -> Fitt
 
 
 def _of_original_rows(log_likelihood: float, affine: AffineMap, problem: Problem) -> float | None:
-    """Return the log-likelihood of rows before an invertible map, else None."""
-    d, mapped = affine.matrix.shape
-    if d != mapped:
+    """Return the log-likelihood of varying features before an invertible map, else None."""
+    matrix = affine.matrix[affine.matrix.any(dim=1)]  # those of constant features are 0
+    if matrix.shape[0] != matrix.shape[1]:
         return None
 
     def weighted_rows(part: Samples) -> list[torch.Tensor]:
         return [(part.weights.double() * part.row_mass).sum()]
 
     (count,) = problem.total(weighted_rows)
-    return log_likelihood + float(count * torch.linalg.slogdet(affine.matrix).logabsdet)
+    return log_likelihood + float(count * torch.linalg.slogdet(matrix).logabsdet)

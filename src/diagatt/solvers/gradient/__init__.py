@@ -37,7 +37,7 @@ from diagatt.solvers.gradient.train import (
 from diagatt.solvers.likelihood import Likelihood
 from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.sandwich import Errors, Objective, sandwich_errors
-from diagatt.solvers.subspace import fit_in_subspace, is_too_wide
+from diagatt.solvers.subspace import fit_in_subspace, fit_mapped, is_too_wide, varying_features
 
 __all__ = ["Gradient", "Refined"]
 
@@ -188,9 +188,12 @@ class Gradient(Solver):
         Very wide rows are fitted in a principal subspace (`diagatt.solvers.subspace`), unless W has
         few columns of factors.
         """
+        given: dict[str, Any] = {"checkpoint": checkpoint, "verbose": verbose}
         if is_too_wide(problem) and self._squares_features:
-            given: dict[str, Any] = {"checkpoint": checkpoint, "verbose": verbose}
             return fit_in_subspace(self, problem, model, seed=seed, start=start, **given)
+        varying = varying_features(problem, model)
+        if varying is not None:
+            return fit_mapped(self, varying, problem, model, seed=seed, start=start, **given)
         # One seed per restart; the first does not depend on how many there are.
         seeds = np.random.SeedSequence(seed).generate_state(self.n_restarts)
         several = verbose and len(seeds) > 1  # one bar for all of them

@@ -45,7 +45,7 @@ from diagatt.solvers.likelihood.prevalence import (
 from diagatt.solvers.likelihood.starts import best_start
 from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.sandwich import Errors
-from diagatt.solvers.subspace import fit_in_subspace, is_too_wide
+from diagatt.solvers.subspace import fit_in_subspace, fit_mapped, is_too_wide, varying_features
 
 __all__ = ["Likelihood"]
 
@@ -164,11 +164,15 @@ class Likelihood(Solver):
         """Build and rank starts on a part of the samples, then refine the best on all samples.
 
         With `start`, or with a checkpoint that was written before, no starts are built. Very wide
-        rows are fitted in a principal subspace (`diagatt.solvers.subspace`).
+        rows are fitted in a principal subspace, and constant features are left out
+        (`diagatt.solvers.subspace`).
         """
+        given: dict[str, Any] = {"checkpoint": checkpoint, "verbose": verbose}
         if is_too_wide(problem):
-            given: dict[str, Any] = {"checkpoint": checkpoint, "verbose": verbose}
             return fit_in_subspace(self, problem, model, seed=seed, start=start, **given)
+        varying = varying_features(problem, model)
+        if varying is not None:
+            return fit_mapped(self, varying, problem, model, seed=seed, start=start, **given)
         here = problem.in_memory
         if here is not None and here.missing is not None and not self.integrates(problem, model):
             problem = replace(here, missing=None)

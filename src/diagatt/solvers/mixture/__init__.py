@@ -42,7 +42,7 @@ from diagatt.solvers.mixture.objective import (
 from diagatt.solvers.mixture.starts import best_start
 from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.sandwich import Errors, Objective, sandwich_errors
-from diagatt.solvers.subspace import fit_in_subspace, is_too_wide
+from diagatt.solvers.subspace import fit_in_subspace, fit_mapped, is_too_wide, varying_features
 
 __all__ = ["Mixture"]
 
@@ -157,9 +157,12 @@ class Mixture(Solver):
 
         With `start`, no other start is tried.
         """
+        given: dict[str, Any] = {"checkpoint": checkpoint, "verbose": verbose}
         if is_too_wide(problem) and self._squares_features:
-            given: dict[str, Any] = {"checkpoint": checkpoint, "verbose": verbose}
             return fit_in_subspace(self, problem, model, seed=seed, start=start, **given)
+        varying = varying_features(problem, model)
+        if varying is not None:
+            return fit_mapped(self, varying, problem, model, seed=seed, start=start, **given)
         how = replace(self.training(model), verbose=verbose)
         null, report = null_dispersion(problem), list[dict[str, Any]]()
         history: list[dict[str, float]] = []
