@@ -12,7 +12,16 @@ SOURCE = Path(diagatt.__file__).parent
 
 # From the ground up: a module may import from its own room and from the lines above its own.
 FLOORS = [
-    {"files", "progress", "tables", "scoring", "resampling", "panels", "torch_settings"},
+    {
+        "files",
+        "progress",
+        "tables",
+        "scoring",
+        "resampling",
+        "panels",
+        "torch_settings",
+        "user_warnings",
+    },
     {"modelfile", "distributed", "parameters", "arrays"},
     {"names"},
     {"coerce", "attributes", "arguments"},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import torch
 
 from diagatt.arrays import InputError, frozen, twin
+from diagatt.user_warnings import warn
 
 Names = tuple[str, ...]
 
@@ -137,7 +137,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, UserWarning, stacklevel=2)
+    warn(message)
 
 
 def checked_ids(given: Any, what: str, count: int) -> Any:

@@ -88,7 +88,7 @@ def test_classes_have_lines_each():
 def test_no_error_is_a_dash():
     for error in (np.nan, 0.0):  # no coefficient is certain
         summary = Summary("t", {}, [coefficient("head 0", "x", 1.0, error)], [])
-        assert str(summary).splitlines()[-2].split()[-5:] == ["1", *"––––"]
+        assert str(summary).splitlines()[-2].split()[-5:] == ["1.000", *"––––"]
         assert summary.to_frame()[["se", "low", "high", "p_value"]].isna().all(axis=None)
 
 

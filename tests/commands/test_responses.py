@@ -218,8 +218,8 @@ def test_times_are_cross_validated(table):
     [
         ("days", -1, "the time -1 of sample p0 is not positive"),
         ("died", 2, "the events 'died' must be 1 or true"),
-        ("died", "yes", "the events 'died' must hold numbers"),
-        ("days", "long", "the times 'days' must hold numbers"),
+        ("died", "yes", "elsewhere) 'died' must be numbers, and this is 'yes'"),
+        ("days", "long", "line 2: the times 'days' must be numbers, and this is 'long'"),
     ],
 )
 @pytest.mark.parametrize("command", [["fit"], ["store", "write", "folder"]])

@@ -217,5 +217,5 @@ def test_sparse_rows_are_checked():
         RaggedRows.from_samples([parts[0], parts[1].toarray()])
     with pytest.raises(ValueError, match="Complex data"):
         RaggedRows(sp.csr_array(np.ones((2, 2)) * 1j), [0, 2])
-    with pytest.raises(ValueError, match=r"pass X\.to_dense\(\)"):
+    with pytest.raises(ValueError, match=r"pass dense rows, as .*to_dense\(\)"):
         RaggedRows.from_samples(parts).to_torch()

@@ -105,16 +105,16 @@ def pulled_back_covariance(
         places = torch.arange(len(covariance), device=T.device).split(per_output)
         own = [covariance[place[:, None], place] for place in places]
         variances = torch.cat([((T @ part) * T).sum(dim=1) for part in own])
-        lost = torch.cat([_depends(T, part) for part in unknown.split(per_output)])
+        lost = torch.cat([_has_no_error(T, part) for part in unknown.split(per_output)])
         return variances.masked_fill(lost, torch.nan)
     T = torch.block_diag(*[T] * n_outputs)
-    lost = _depends(T, unknown)
+    lost = _has_no_error(T, unknown)
     return (T @ covariance @ T.T).masked_fill(lost | lost[:, None], torch.nan)
 
 
-def _depends(T: Tensor, on: Tensor) -> Tensor:
-    """Return which rows of a linear map depend on any of these columns."""
-    return (T[:, on] != 0).any(dim=1)
+def _has_no_error(T: Tensor, unknown: Tensor) -> Tensor:
+    """Return which rows of a linear map depend on unknown columns, or on none at all."""
+    return (T[:, unknown] != 0).any(dim=1) | ~T.any(dim=1)
 
 
 def _lengthened(A: Tensor, constant: Tensor, form: ScoreForm) -> Tensor:

@@ -9,13 +9,13 @@ as far as the weights are posteriors.
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
 from diagatt.certainty.summary import SHOWN_LINES, cell
 from diagatt.tables import html_table, percent
+from diagatt.user_warnings import warn
 
 # Attention whose unevenness is below this points at nothing: 0 is uniform, 1 one row.
 LEAST_UNEVENNESS = 0.05
@@ -31,13 +31,12 @@ class NotAPosteriorWarning(UserWarning):
     """Attention weights are not probabilities of rows."""
 
 
-def warn_of_no_row(stacklevel: int) -> None:
+def warn_of_no_row() -> None:
     """Warn that a fit singles out no row."""
-    warnings.warn(
+    warn(
         "no row of interest was found: attention predicts no better than a regression on mean "
         "rows. Do not read locate() as an answer.",
         NoRowOfInterestWarning,
-        stacklevel=stacklevel + 1,
     )
 
 

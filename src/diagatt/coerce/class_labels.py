@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from diagatt.arrays import InputError, is_sparse, refuse_lookalikes, refuse_missing
 from diagatt.coerce.beside import column, entry, finite, n_outcomes, responses, weights
+from diagatt.user_warnings import warn
 
 
 def classes(y: Any, n_samples: int) -> np.ndarray:
@@ -42,11 +42,9 @@ def _warn_of_capitals(labels: np.ndarray) -> None:
     for label in labels.tolist() if labels.dtype.kind in "UO" else ():
         other = seen.setdefault(label.casefold(), label) if isinstance(label, str) else label
         if other != label:
-            warnings.warn(
+            warn(
                 f"labels in y differ in capital letters alone: {other!r} and {label!r} are two "
                 "classes; write them in one way if they are one.",
-                UserWarning,
-                stacklevel=2,
             )
             return
 

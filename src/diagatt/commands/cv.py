@@ -174,6 +174,7 @@ def _validate(
 ) -> Validation:
     import numpy as np
 
+    from diagatt.families import counts_trials
     from diagatt.kinds.base import survival
     from diagatt.progress import progress_bar
     from diagatt.validation import Task, baselines_of, cross_validate
@@ -181,7 +182,7 @@ def _validate(
     family = changed.get("family", "gaussian")
     fields = np.asarray(inputs.y).dtype.names or ()
     labels = np.unique(np.asarray(inputs.y)) if classes else None
-    has_outcomes = np.asarray(inputs.y).ndim == 2 and family != "binomial"
+    has_outcomes = np.asarray(inputs.y).ndim == 2 and not counts_trials(family)
     several = inputs.columns.targets if has_outcomes else ()
     task = Task(labels, family, bool(fields), "start" in fields, tuple(several))
 
@@ -247,6 +248,8 @@ def _write(
 
 def _predictions(found: Validation, inputs: Inputs) -> tuple[list[str], Any]:
     """Return a line per sample: its fold, its response, and what each method predicted."""
+    from diagatt.families import counts_trials
+
     classes, head = (
         found.task.classes,
         ["sample", "fold", inputs.columns.target or inputs.kind.target],
@@ -268,7 +271,7 @@ def _predictions(found: Validation, inputs: Inputs) -> tuple[list[str], Any]:
             *(line for p in found.predictions.values() for line in p.T.tolist()),
         ]
         return head, zip(*columns, strict=True)
-    elif found.task.family == "binomial":
+    elif counts_trials(found.task.family):
         head[2:] = inputs.columns.targets
         columns += y.T.tolist()
     else:

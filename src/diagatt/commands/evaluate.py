@@ -68,6 +68,7 @@ def scored(model: Any, inputs: Inputs, source: str) -> list[Score]:
     """Return every score of a model on samples with known responses."""
     import numpy as np
 
+    from diagatt.families import counts_trials
     from diagatt.metrics import NAMES, class_scores, number_scores
 
     y = np.asarray(inputs.y)
@@ -76,7 +77,7 @@ def scored(model: Any, inputs: Inputs, source: str) -> list[Score]:
     family = getattr(getattr(model, "estimator_", model), "family", "auto")
     if y.dtype.names is not None:  # times to an event
         scores = _of_times(model, inputs.X, y, given)
-    elif y.ndim == 2 and family != "binomial":
+    elif y.ndim == 2 and not counts_trials(family):
         return _of_outcomes(model, inputs, given)
     elif hasattr(model, "predict_proba"):
         y = _codes(y, model.classes_, inputs, source)

@@ -122,9 +122,11 @@ def in_words(inputs: Inputs) -> str:
 
 def one_number(y: Any, estimator: Any) -> Any:
     """Return what a sample's response is in a figure: of trials, the share of successes."""
+    from diagatt.families import counts_trials
     from diagatt.metrics.numbers import shares
 
-    return shares(y) if y is not None and getattr(estimator, "family", "") == "binomial" else y
+    family = getattr(estimator, "family", "auto")
+    return shares(y) if y is not None and counts_trials(family) else y
 
 
 def _source(inputs: Inputs) -> str:

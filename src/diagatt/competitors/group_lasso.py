@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
@@ -18,6 +17,7 @@ from diagatt.estimators.response import Classification, Regression
 from diagatt.localization import N_LOCATED, row_positions
 from diagatt.parameters import at_least, optional, several
 from diagatt.solvers.problem import Samples
+from diagatt.user_warnings import warn
 
 # Up to the first count of entries of the design, the solution has ten digits by default. Up to the
 # second count of coefficients, Newton's method then finishes it to the last digits.
@@ -188,11 +188,10 @@ def fit_group_lasso(
     penalty = WeightedGroupL2(float(alpha), np.ones(n_rows), **groups)
     beta, _, distance = solver.solve(design.columns, y, loss, penalty, beta, fitted)
     if distance > solver.tol:
-        warnings.warn(
+        warn(
             f"group lasso with alpha={alpha:g} stopped at distance {distance:.2g} from optimality "
             f"(asked: {solver.tol:.2g}): raise alpha or tolerance.",
             ConvergenceWarning,
-            stacklevel=2,
         )
     elif design.columns.size <= SMALL_DESIGN and np.count_nonzero(beta) <= FINISHED_COEFFICIENTS:
         beta = _finished(beta, design, y, alpha, loss)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from diagatt.persistence import SavedToFile
 from diagatt.ragged import RaggedRows
 from diagatt.solvers.glm import DivergedError
 from diagatt.solvers.problem import Samples
+from diagatt.user_warnings import warn
 
 # Errors with which a fit ends if its numbers are too large or too small.
 BREAKDOWNS = (ArithmeticError, np.linalg.LinAlgError, torch.linalg.LinAlgError)  # type: ignore[attr-defined]
@@ -353,9 +353,7 @@ def warn_of_units(values: torch.Tensor, n_samples: int) -> None:
         found = "large (standard deviations of up to {:.1g}) that training may end early"
     else:
         return
-    warnings.warn(
+    warn(
         f"the features of X are so {found.format(largest)}: standardize the rows, or choose "
         "solver='auto' of DiagAttRegressor and DiagAttClassifier, which does not depend on units.",
-        UserWarning,
-        stacklevel=5,
     )

@@ -22,6 +22,7 @@ from diagatt.estimators.calibrated import Calibrated
 from diagatt.estimators.containers import by_shard
 from diagatt.ragged import RaggedRows
 from diagatt.segments import map_blocks, segment_sum
+from diagatt.user_warnings import warn
 
 
 class CertainRows(Calibrated):
@@ -89,13 +90,12 @@ class CertainRows(Calibrated):
         )
 
     def _warn_of_temperature(self) -> None:
-        warnings.warn(
+        warn(
             "attention is too sure of itself (out-of-fold temperature "
             f"{self.row_temperature_:.1f}): weights were recalibrated ({self._recalibration}), and "
             "are not posteriors; label some samples and call calibrate_rows for sets that are sure "
             "to hold.",
             NotAPosteriorWarning,
-            stacklevel=4,
         )
 
     def _row_sets(self, kappa: np.ndarray, offsets: np.ndarray, level: float) -> list:
@@ -172,19 +172,17 @@ class CertainRows(Calibrated):
         cut = mean_cut(found.posterior.ravel(), fdr)
         reason = self._reason_to_name_none(cut, fdr)
         if reason:
-            warnings.warn(
+            warn(
                 f"no rows are named, because {reason}: label some samples and call calibrate_rows.",
                 NotAPosteriorWarning,
-                stacklevel=2,
             )
             return Discoveries([], fdr, False, f"none, because {reason}")
         note = f"by weights alone (out-of-fold temperature {self.row_temperature_:.2f})"
         if self._is_overconfident:
-            warnings.warn(
+            warn(
                 f"the false discovery rate rests on weights that were recalibrated much ({note}): "
                 "label some samples and call calibrate_rows.",
                 NotAPosteriorWarning,
-                stacklevel=2,
             )
         named = discovered(found.rows, found.posterior, cut)
         return Discoveries(named, fdr, not self._is_overconfident, note)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, replace
@@ -45,6 +44,7 @@ from diagatt.solvers.criteria import unevenness
 from diagatt.solvers.heads import fit_heads, heads_to_try
 from diagatt.solvers.problem import Problem
 from diagatt.solvers.shape import fit_with_shape, fits_once, with_started_family
+from diagatt.user_warnings import warn
 
 # How the label of a contestant names the feature whose extreme it uses.
 _EXTREME = re.compile(r"(largest|smallest) x(\d+)")
@@ -60,10 +60,9 @@ def _warning_if_unused(checkpoint: Checkpoint | None, problem: Problem) -> Itera
     before = version(path)
     yield
     if problem.group.rank == 0 and version(path) == before:
-        warnings.warn(
+        warn(
             f"checkpoint {path} was not used: fits by L-BFGS, fits without attention and shapes "
             "that are found in turns keep no state, and begin anew after an interruption.",
-            stacklevel=3,
         )
 
 
@@ -279,7 +278,7 @@ class _DiagAtt(TakesCovariates, DiagonalProblem):
             self._keep_row_model(fitted)
         self._keep(fitted, n_heads, criteria, problem)
         if self.has_row_of_interest_ is False:
-            warn_of_no_row(stacklevel=6)  # the line that called fit
+            warn_of_no_row()
 
     def _refuse_model(self, problem: Problem, solver: Solver, model: Model) -> None:
         """Refuse, before any work, a model that the solver cannot fit to the problem."""

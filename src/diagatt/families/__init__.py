@@ -1,7 +1,7 @@
 """Response distributions, one class per file; each registers itself by its name."""
 
 from diagatt.families.accelerated import Accelerated, LogLogistic, LogNormal, Weibull
-from diagatt.families.base import FAMILIES, Family, check_response, get_family
+from diagatt.families.base import FAMILIES, Family, check_response, counts_trials, get_family
 from diagatt.families.bernoulli import Bernoulli
 from diagatt.families.binomial import Binomial
 from diagatt.families.cox import Cox
@@ -39,5 +39,6 @@ __all__ = [
     "Tweedie",
     "Weibull",
     "check_response",
+    "counts_trials",
     "get_family",
 ]

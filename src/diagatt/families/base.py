@@ -60,6 +60,10 @@ class Family(ABC):
     prefers_bound: ClassVar[bool] = False
     #: Whether g(μ) = log μ, so that an exposure is an offset of its logarithm.
     has_log_link: ClassVar[bool] = False
+    #: Whether a response is a count of successes and one of failures.
+    counts_trials: ClassVar[bool] = False
+    #: Family whose loss takes rates of these counts, which are no whole numbers; None for its own.
+    family_of_rates: ClassVar[str | None] = None
     #: How many numbers one response consists of: y has shape (n,) for one, else (n, width).
     response_width: ClassVar[int] = 1
     #: Count of outcomes of one response that each have a density, see `Outcomes`.
@@ -258,6 +262,17 @@ def get_family(family: str | Family) -> Family:
         raise ValueError(f"unknown family {family!r}: choose one of {sorted(FAMILIES)}.")
     known = FAMILIES[found[1]]
     return known if found[2] is None else type(known).with_number(_number(family, found[2]))
+
+
+def counts_trials(family: str | Family) -> bool:
+    """Return whether a family's responses are successes and failures; those of "auto" are not.
+
+    Examples
+    --------
+    >>> counts_trials("binomial"), counts_trials("auto")
+    (True, False)
+    """
+    return family != "auto" and get_family(family).counts_trials
 
 
 def _number(family: str, written: str) -> float:

@@ -17,6 +17,7 @@ class Binomial(LogitLink):
     name = "binomial"
     response_range = "successes and failures, 0 or positive, one trial at least"
     response_width = 2
+    counts_trials = True
 
     def loss(self, y, z):
         return y.sum(dim=1) * F.softplus(z[:, 0]) - y[:, 0] * z[:, 0]

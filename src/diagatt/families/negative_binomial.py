@@ -19,6 +19,7 @@ class NegativeBinomial(LogLink):
     name = "negative_binomial"
     response_range = "0, 1, 2, …"
     estimates_shape = True
+    family_of_rates = "poisson"
     shape = torch.ones(1, dtype=torch.float64)
 
     def _alpha(self, z):

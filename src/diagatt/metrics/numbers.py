@@ -14,7 +14,7 @@ import torch
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
 from diagatt.arguments import Numbers
-from diagatt.families import get_family
+from diagatt.families import counts_trials, get_family
 from diagatt.metrics.classes import FLOOR
 
 
@@ -35,7 +35,7 @@ def number_scores(y: Numbers, mean: Numbers, family: str = "gaussian") -> dict[s
     >>> round(found["r2"], 3), round(found["rmse"], 3), round(found["mae"], 3)
     (0.786, 0.577, 0.333)
     """
-    if family == "binomial":
+    if counts_trials(family):
         return _share_scores(y, mean)
     y, mean = _pair(y, mean, "mean")
     found = {} if len(y) < 2 else {"r2": float(r2_score(y, mean))}

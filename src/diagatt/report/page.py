@@ -16,7 +16,7 @@ import jinja2
 import numpy as np
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from diagatt.families import FAMILIES, get_family
+from diagatt.families import FAMILIES, counts_trials, get_family
 from diagatt.files import as_path, write_atomically
 from diagatt.kinds import KINDS
 from diagatt.kinds.estimator import KindEstimator
@@ -214,7 +214,7 @@ def _number_metrics(model: Any, samples: Samples) -> list[tuple[str, str, str]]:
     assert samples.right is not None
     family = getattr(model, "family", "auto")
     # The page has shares of successes, without the trials of a binomial likelihood.
-    family = family if family in FAMILIES and family != "binomial" else "gaussian"
+    family = "gaussian" if family not in FAMILIES or counts_trials(family) else family
     scores = number_scores(samples.y, samples.prediction, family)
     found = [("RMSE", f"{scores['rmse']:.4g}", "root mean squared error")]
     if np.var(samples.y) > 0:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from diagatt.estimators import PooledClassifier, PooledRegressor, PooledSurvival
-from diagatt.families import FAMILIES
+from diagatt.families import FAMILIES, counts_trials, get_family
 from diagatt.metrics.numbers import shares
 from diagatt.ragged import RaggedRows
 
@@ -178,7 +178,7 @@ def per_unit(method: Baseline, train: Part, test: Part, task: Task, seed: int) -
     if train.weights is not None:
         weights = weights * train.weights
     rates = replace(train, y=train.y / train.exposure, weights=weights)
-    task = replace(task, family="poisson") if task.family == "negative_binomial" else task
+    task = replace(task, family=get_family(task.family).family_of_rates or task.family)
     return method(rates, test, task, seed) * test.exposure
 
 
@@ -206,7 +206,7 @@ def baselines_of(task: Task) -> dict[str, Baseline]:
     """
     if task.outcomes:
         return {name: partial(one_by_one, method) for name, method in BASELINES.items()}
-    if task.family == "binomial":
+    if counts_trials(task.family):
         return {"mean pooling": mean_pooling, "trees": partial(of_trials, trees)}
     if task.has_times and (task.enter_late or find_spec("sksurv") is None):
         return {name: method for name, method in BASELINES.items() if name != "trees"}

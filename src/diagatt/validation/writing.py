@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from diagatt import plots
+from diagatt.families import counts_trials
 from diagatt.metrics import COSTS, NAMES
 from diagatt.metrics.numbers import shares
 from diagatt.validation.baselines import Task
@@ -104,7 +105,7 @@ def figures(validation: Validation) -> dict[str, Figure]:
         add("roc", _roc(validation))
         return drawn
     if classes is None:
-        observed = shares(y) if validation.task.family == "binomial" else y
+        observed = shares(y) if counts_trials(validation.task.family) else y
         add("observed-predicted", plots.observed_predicted(observed, ours))
         return drawn
     add("roc", _roc(validation))

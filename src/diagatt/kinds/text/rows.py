@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Set, ValuesView
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
@@ -39,6 +38,7 @@ from diagatt.parameters import (
 )
 from diagatt.progress import progress_bar
 from diagatt.ragged import RaggedRows
+from diagatt.user_warnings import warn
 
 # Texts that are tokenized, embedded and stored before the next ones are looked at.
 CHUNK_TEXTS = 8192
@@ -247,10 +247,9 @@ def _warn_of_cuts(result: list[Embedded]) -> None:
     cut = [i for i, embedded in enumerate(result) if embedded.n_cut]
     if cut:
         first, count = result[cut[0]], len(cut)
-        warnings.warn(
+        warn(
             f"{count} {'text exceeds' if count == 1 else 'texts exceed'} the model's limit and "
             f"lost the end (text {cut[0]}: first {first.spans[-1, 1]} characters kept, "
             f"{first.n_cut} pieces dropped). Split long texts into several.",
             TruncatedTextWarning,
-            stacklevel=4,
         )

@@ -6,7 +6,6 @@ batches (`adam`) or L-BFGS on all samples, which then solves the convex part by 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
@@ -22,6 +21,7 @@ from diagatt.progress import progress_bar
 from diagatt.solvers.glm import NEWTON_COEFFICIENTS, DivergedError, fit_glm_of, row_span
 from diagatt.solvers.lbfgs import MEMORY, Minimum, minimize_lbfgs
 from diagatt.solvers.problem import Problem, Samples, mean_rows
+from diagatt.user_warnings import warn
 
 OPTIMIZERS = ("auto", "adam", "lbfgs")
 # Rows times features up to which all samples go through L-BFGS at once.
@@ -298,11 +298,10 @@ def train_lbfgs(module: AttentionModule, samples: Samples, how: Training) -> His
     history, minimum = run_lbfgs(module, samples, how)
     check_finite(minimum.value, len(history))
     if not minimum.is_converged:
-        warnings.warn(
+        warn(
             f"L-BFGS stopped after {how.max_steps} steps before it converged: raise max_epochs or "
             "ridge.",
             ConvergenceWarning,
-            stacklevel=2,
         )
     return history
 
