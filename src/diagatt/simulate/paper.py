@@ -54,6 +54,11 @@ class PaperSetting:
     rho: float = 0.0
     squared_norms: tuple[float, ...] = ()
 
+    @property
+    def n_test(self) -> int:
+        """Count of test samples, a quarter of the training samples."""
+        return self.n // 4
+
     def draw(self, n: int | None = None, seed: Seed = 0, **options: Any) -> Simulation:
         """Draw n samples (by default the training size) from a population shared by all seeds.
 
@@ -86,8 +91,8 @@ def paper_setting(name: str) -> PaperSetting:
     Examples
     --------
     >>> setting = paper_setting("table1-p100-d70")
-    >>> setting.n, setting.p, setting.d
-    (9000, 100, 70)
+    >>> setting.n, setting.n_test
+    (9000, 2250)
     >>> setting.draw(20, seed=(0, 1)).X
     RaggedRows(n_samples=20, n_rows=2000, n_features=70, dtype=float32)
     """
