@@ -110,6 +110,19 @@ def test_constant_features_change_nothing(solver, form, constant):
         assert model.log_likelihood_ == pytest.approx(expected.log_likelihood_, rel=1e-5)
 
 
+def test_the_likelihood_solver_goes_on_where_a_feature_is_constant():
+    """Also if the feature varies afterwards, in which case it starts anew."""
+    data = simulate.regression(150, p=5, d=3, mu=(3,), sigma2=(4,), seed=0)
+    rows = data.X.values
+    wider = data.X.with_values(np.insert(rows, 1, 7.0, axis=1).astype(rows.dtype))
+    model = DiagAttRegressor(solver="likelihood", warm_start=True, random_state=0)
+    assert model.fit(wider, data.y).selection_  # starts are compared
+    assert model.fit(wider, data.y).selection_ == []
+    varying = data.X.with_values(np.concatenate([rows, rows[:, :1] ** 2], axis=1))
+    assert model.fit(varying, data.y).selection_
+    assert model.value_.all()
+
+
 def test_a_constant_feature_may_stand_for_the_constant_of_a_score():
     """Scores without a constant keep it: with a column of ones they are affine scores."""
     data = simulate.regression(150, p=5, d=3, mu=(3,), sigma2=(4,), seed=0)

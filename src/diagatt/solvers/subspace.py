@@ -72,12 +72,18 @@ def fit_mapped(
     *,
     seed: int,
     start: Fitted | None = None,
+    keeps_state: bool = False,
     **how: Any,
 ) -> Fitted:
-    """Fit mapped rows by the solver, and convert the fit to the original features."""
+    """Fit mapped rows by the solver, and convert the fit to the original features.
+
+    The solver's own state refers to mapped rows, so that only a fit with the same map can go on
+    from it.
+    """
     affine = _affine(rows)
-    if start is not None:  # the solver's own state refers to rows in other features
-        start = replace(start, module=pushed_forward(start.module, affine), state=None)
+    if start is not None:
+        state = start.state if keeps_state else None
+        start = replace(start, module=pushed_forward(start.module, affine), state=state)
 
     def projected(part: Samples) -> Samples:
         return replace(part, values=rows(part.values), missing=None)
@@ -86,7 +92,7 @@ def fit_mapped(
     fitted = with_errors(solver.fit(few, model, seed=seed, start=start, **how), few, model)
     found = in_original_features(fitted, rows, problem)
     found.module.to(problem.dtype)
-    return replace(found, state=None, row_gaussians=None)
+    return replace(found, state=fitted.state if keeps_state else None, row_gaussians=None)
 
 
 def _subspace(solver: Solver, problem: Problem, model: Model, seed: int) -> RowMap:

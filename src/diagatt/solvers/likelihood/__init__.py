@@ -172,7 +172,8 @@ class Likelihood(Solver):
             return fit_in_subspace(self, problem, model, seed=seed, start=start, **given)
         varying = varying_features(problem, model)
         if varying is not None:
-            return fit_mapped(self, varying, problem, model, seed=seed, start=start, **given)
+            given |= {"seed": seed, "start": start, "keeps_state": True}
+            return fit_mapped(self, varying, problem, model, **given)
         here = problem.in_memory
         if here is not None and here.missing is not None and not self.integrates(problem, model):
             problem = replace(here, missing=None)
@@ -180,7 +181,10 @@ class Likelihood(Solver):
         form, file, report = model.score_form, None, list[dict]()
         state = None if start is None else start.state
         latent = state if isinstance(state, LatentRows) else None  # other solvers have other states
-        if latent is not None and (latent.response.none is not None) != self.none:
+        if latent is not None and (
+            (latent.response.none is not None) != self.none
+            or latent.rows.C.shape[-1] != problem.n_features  # others were constant
+        ):
             latent = None
         latent = None if latent is None else with_prevalence_below_one(latent)
         if checkpoint is not None:
