@@ -355,5 +355,5 @@ def warn_of_units(values: torch.Tensor, n_samples: int) -> None:
         return
     warn(
         f"the features of X are so {found.format(largest)}: standardize the rows, or choose "
-        "solver='auto' of DiagAttRegressor and DiagAttClassifier, which does not depend on units.",
+        "solver='auto' of DiagAttRegressor and DiagAttClassifier, which scales rows itself.",
     )
