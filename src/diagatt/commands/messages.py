@@ -43,8 +43,8 @@ OPTIONS = (
         "; --solver gradient or --family weibull has them",
     ),
     (
-        r"or choose solver='auto' of DiagAttRegressor and DiagAttClassifier, which does not",
-        "or leave --solver out: the default does not",
+        r"or choose solver='auto' of DiagAttRegressor and DiagAttClassifier, which scales",
+        "or leave --solver out: the default scales",
     ),
     (r" Select the others: \S+\.$", ""),
 )
