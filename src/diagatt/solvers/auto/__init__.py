@@ -249,8 +249,9 @@ class Auto(Solver):
                 *attention_contestants(rows, part.family, (), scope.is_coarse),
             ]
         )
-        if not contest.is_clear(contest.leader(found), before):
-            for entry in found:
+        alive = [entry for entry in found if entry.is_alive]
+        if alive and not contest.is_clear(contest.leader(alive), before):
+            for entry in alive:
                 entry.is_alive = False
 
     def _verdict(self, contest: Contest, problem: Problem) -> Verdict:
