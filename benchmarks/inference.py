@@ -76,7 +76,7 @@ def existence_by_looks(family: str, draw: Callable[[int], Draw], seed: int) -> d
     """Run the part of the test alone whose rows are found without responses."""
     X, y, _ = draw(seed)
     problem = model_of(family, "auto", seed)._problem(X, y, None, None)
-    found = outlying_row_test(ResponseUnits.of(problem).scaled(problem), None, seed)
+    found, _ = outlying_row_test(ResponseUnits.of(problem).scaled(problem), None, seed)
     assert found is not None
     return {"statistic": found.statistic, "found": float(found.is_found)}
 
