@@ -2,8 +2,8 @@
 
 Run ``python -m benchmarks.scale`` on a quiet machine (15 minutes, and 6 GB of disk space in the
 temporary folder; ``--samples 20000`` for a quick look; ``--dtype float16 --samples 360000`` for a
-store of 5 GB in half precision, with ``--part 0.2`` if 30 GB are more than the machine has in memory).
-Rows are those of the paper's Table 1.
+store of 5 GB in half precision, with ``--part 0.2`` if 30 GB are more than the machine has in
+memory). Rows are those of the paper's Table 1.
 
 * ``memory``     one process fits the store and, in another process, the same rows in memory:
                  rows per second, peak resident memory, agreement of all parameters;
