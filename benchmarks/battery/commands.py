@@ -56,6 +56,11 @@ def _without(name: str) -> Callable[[Line], Line]:
     return lambda one: {k: v for k, v in one.items() if k != name}
 
 
+def _quoted(table: bytes) -> bytes:
+    cells = [line.split(b",") for line in table.splitlines()]
+    return b"\n".join(b",".join(b'"%s"' % one for one in line) for line in cells)
+
+
 def _head(old: bytes, new: bytes) -> Callable[[list[Line]], bytes]:
     return lambda t: as_csv(t).replace(old, new, 1)
 
@@ -91,6 +96,26 @@ TABLES: dict[str, tuple[Callable[[list[Line]], bytes], bool, bool]] = {
     "a decimal comma": (cell("b", "1,5"), True, True),
     "lines counted by pandas": (column(lambda one: {"Unnamed: 0": 1, **one}), True, True),
     "a line too short": (lambda t: as_csv(t) + b"1,2\n", True, True),
+    "a blank sample id": (cell("who", " "), True, True),
+    "a quoted empty sample id": (lambda t: as_csv(t).replace(b"000", b'""'), True, True),
+    "a byte-order mark": (lambda t: b"\xef\xbb\xbf" + as_csv(t), False, False),
+    "lines of Unix": (lambda t: as_csv(t).replace(b"\r", b""), False, False),
+    "all cells quoted": (lambda t: _quoted(as_csv(t)), False, False),
+    "semicolons": (lambda t: as_csv(t).replace(b",", b";"), True, True),
+    "a line for spreadsheets": (lambda t: b"sep=,\r\n" + as_csv(t), True, True),
+    "a comment first": (lambda t: b"# exported\r\n" + as_csv(t), True, True),
+    "no line of names": (lambda t: as_csv(t).split(b"\n", 1)[1], True, True),
+    "spaces behind commas": (lambda t: as_csv(t).replace(b",", b", "), True, True),
+    "UTF-16": (lambda t: as_csv(t).decode().encode("utf-16"), True, True),
+    "Latin-1": (lambda t: as_csv(t).replace(b"000", b"p\xe9"), True, True),
+    "a page of HTML": (lambda t: b"<!DOCTYPE html><p>404</p>", True, True),
+    "an old workbook": (lambda t: b"\xd0\xcf\x11\xe0\xa1\xb1", True, True),
+    "names alone": (lambda t: as_csv(t).split(b"\r")[0], True, True),
+    "an infinite response": (cell("y", "1e400"), True, True),
+    "a percent sign": (cell("b", "50%"), True, True),
+    "a currency": (cell("b", "$5"), True, True),
+    "trailing commas": (lambda t: as_csv(t).replace(b"\r\n", b",\r\n"), True, True),
+    "empty lines": (lambda t: as_csv(t).replace(b"\r\n", b"\r\n\r\n"), False, False),
 }
 
 
@@ -121,7 +146,7 @@ def _fresh(command: str, target: str, table: str) -> str:
     """Run a command on a changed table; return what it wrote, or said."""
     data = folder(target) / f"{table}.csv"
     data.write_bytes(TABLES[table][0](lines(target)))
-    out = folder(target) / f"{table}.jsonl"
+    out = folder(target) / f"{table}.{'html' if command == 'explain' else 'jsonl'}"
     if command == "fit":
         return call("fit", data, *ROLES, "--target", "y", "-o", out, "--overwrite")
     if command == "store write":
@@ -215,7 +240,10 @@ def _options() -> Iterator[Case]:
             def act(command: str = command, name: str = name) -> str:
                 place = folder("numbers")
                 (place / "empty").write_bytes(b"")
-                more = [] if command == "info" else [place / "data.csv", "-o", place / "o.csv"]
+                ending = "html" if command == "explain" else "csv"
+                more = (
+                    [] if command == "info" else [place / "data.csv", "-o", place / f"o.{ending}"]
+                )
                 return call(command, place / name, *more)
 
             yield Case("commands", f"{command} · the model is {name or 'a folder'}", act, True)

@@ -39,6 +39,8 @@ def _names(matrix: Any) -> list[str]:
 def _polars(matrix: Any) -> pl.DataFrame:
     if any(isinstance(entry, pd.Timestamp | pd.Timedelta) for entry in np.ravel(matrix)):
         raise TypeError("polars would make a number of it")
+    if any(isinstance(entry, decimal.Decimal) and entry.is_snan() for entry in np.ravel(matrix)):
+        raise TypeError("polars would panic")
     return pl.DataFrame(matrix.tolist(), schema=_names(matrix), orient="row", strict=True)
 
 
@@ -145,6 +147,7 @@ HAZARDS: dict[str, tuple[Callable[[Matrices], Matrices], bool | None]] = {
     "a duration": (put(pd.Timedelta("1D"), object), True),
     "NaT": (put(pd.NaT, object), True),
     "a list": (put([1.0], object), True),
+    "a signalling NaN": (put(decimal.Decimal("sNaN"), object), True),
     "complex": (lambda ms: [m + 1j for m in ms], True),
     "an imaginary entry": (put(1j, object), True),
     "words": (lambda ms: [m.astype(str) for m in ms], True),
@@ -165,6 +168,7 @@ HAZARDS: dict[str, tuple[Callable[[Matrices], Matrices], bool | None]] = {
     "no samples": (lambda ms: ms[:0], True),
     "sparse": (lambda ms: [scipy.sparse.csr_matrix(m) for m in ms], True),
 }
+_FRAME = pd.DataFrame({"who": ["p", "p", "q"], **{name: [1.0, 2.0, 3.0] for name in NAMES}})
 NONSENSE: dict[str, Any] = {
     "None": None,
     "a word": "samples",
@@ -184,6 +188,9 @@ NONSENSE: dict[str, Any] = {
     "bytes": b"123",
     "an empty array": np.zeros((0, 2, D)),
     "an empty frame": pd.DataFrame(),
+    "a grouped frame": _FRAME.groupby("who"),
+    "pairs of names and frames": list(_FRAME.groupby("who")),
+    "a lazy frame": pl.DataFrame(_FRAME).lazy(),
 }
 
 

@@ -7,6 +7,7 @@ entries become NaN. Errors name the entry, in the words of the caller.
 from __future__ import annotations
 
 import datetime
+import decimal
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set, ValuesView
 from typing import Any
 from unicodedata import normalize
@@ -16,6 +17,8 @@ import numpy as np
 import torch
 
 LONGEST_ENTRY = 100  # characters of an entry that a message shows
+# Signs that other programs write where an entry is missing.
+MISSING = frozenset(("na", "n/a", "#n/a", "nan", "null", "none", "missing", "?", "-", "--", "."))
 Place = Callable[[tuple[int, ...]], str]  # names the entry of an array at an index
 
 # What becomes of words among numbers, for messages.
@@ -146,14 +149,29 @@ def _from_tensor(tensor: torch.Tensor, what: str) -> np.ndarray:
 
 
 def refuse_unreadable(values: Any, what: str) -> None:
-    """Refuse objects that hold numbers and are none: tables not yet computed, and AnnData."""
+    """Refuse objects that hold numbers and are none: lazy and grouped tables, and AnnData."""
     if callable(getattr(values, "collect", None)):  # polars has not computed it yet
         raise InputError(f"{what} is a {type(values).__name__}: pass {what}.collect().")
+    if hasattr(values, "ngroups") or type(values).__name__ == "GroupBy":  # of pandas, of polars
+        raise InputError(
+            f"{what} is a {type(values).__name__}, which yields pairs of a name and a table: read "
+            "the table itself, RaggedRows.from_frame(table, sample=column)."
+        )
+    if _is_pair(values):
+        raise InputError(
+            f"{what} is a pair of a name and a table, as groupby yields them: read the whole "
+            "table, RaggedRows.from_frame(table, sample=column)."
+        )
     if type(values).__module__.split(".")[0] == "anndata":
         raise InputError(
             f"{what} is an {type(values).__name__}: join the objects with anndata.concat, and pass "
             'one with sample_key="patient"; or pass their matrices, .X.'
         )
+
+
+def _is_pair(values: Any) -> bool:
+    """Return whether values are a name and a table."""
+    return isinstance(values, tuple) and len(values) == 2 and hasattr(values[1], "columns")
 
 
 def as_frame(values: Any, what: str) -> Any:
@@ -231,11 +249,12 @@ def _from_objects(array: np.ndarray, what: str, place: Place, words: str) -> np.
             if isinstance(value, np.timedelta64):
                 raise TypeError("durations are not numbers")
             result[at] = np.nan if _is_missing(value) else float(value)
-        except (TypeError, ValueError, OverflowError) as error:
+        except (TypeError, ValueError, ArithmeticError) as error:
             where = place(at) if at else what
             found = " ".join(repr(value).split())
             found = found if len(found) <= LONGEST_ENTRY else f"{found[:LONGEST_ENTRY]}…"
-            raise InputError(f"{where} holds {found}, not a number: {error}.") from error
+            reason = words if isinstance(error, decimal.InvalidOperation) else error
+            raise InputError(f"{where} holds {found}, not a number: {reason}.") from error
     return result
 
 
@@ -257,7 +276,8 @@ def refuse_missing(labels: np.ndarray, what: str, words: Callable[[int], str]) -
 def refuse_lookalikes(labels: np.ndarray, what: str) -> None:
     """Refuse words among different labels that look the same: white space around them differs.
 
-    Numbers so large that float64 does not hold all of them are refused, too: some are rounded.
+    Infinity is refused, and numbers so large that float64 does not hold all of them: some are
+    rounded.
 
     Examples
     --------
@@ -265,6 +285,8 @@ def refuse_lookalikes(labels: np.ndarray, what: str) -> None:
     Traceback (most recent call last):
     diagatt.arrays.InputError: labels in y look alike: 'yes' and 'yes ' differ in white space ...
     """
+    if labels.dtype.kind == "f" and np.isinf(labels).any():
+        raise InputError(f"{what} hold infinity, which names nothing: drop it, or name it.")
     if labels.dtype.kind == "f" and len(labels) and np.abs(labels).max() >= 2.0**53:
         raise InputError(
             f"{what} are numbers of {labels.dtype} beyond 2^53, where different ones become the "
@@ -286,7 +308,7 @@ def refuse_lookalikes(labels: np.ndarray, what: str) -> None:
 def _is_missing(value: Any) -> bool:
     try:
         return value is None or bool(value != value)
-    except (TypeError, ValueError):  # pandas.NA and arrays have no truth value
+    except (TypeError, ValueError, ArithmeticError):  # pandas.NA and arrays have no truth value
         return type(value).__name__ == "NAType"
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 import torch
 
-from diagatt.arrays import InputError, frozen, twin
+from diagatt.arrays import InputError, frozen, refuse_lookalikes, twin
 from diagatt.user_warnings import warn
 
 Names = tuple[str, ...]
@@ -64,6 +65,9 @@ def checked(names: Sequence[Any], what: str, count: int | None = None) -> Names:
             raise InputError(f"the names of {what} must be strings, got {name!r}.")
     if len(set(found)) < len(found):
         raise InputError(f"{what} has two columns {twin(found)!r}: give each its own name.")
+    together = "".join(found)
+    if not together.isascii() or any(map(str.isspace, together)):  # looked for where it may be
+        refuse_lookalikes(np.array(found, dtype=object), f"names of columns of {what}")
     if count is not None and len(found) != count:
         raise InputError(f"{len(found)} names were given for the {count} columns of {what}.")
     return tuple(found)
@@ -92,7 +96,7 @@ def order(found: Names, wanted: Sequence[str], what: str, select: str) -> np.nda
     if missing:
         raise InputError(
             f"The feature names should match those that were passed during fit: {what} has no "
-            f"column {listed(missing)}; it has {listed(found)}."
+            f"column {listed(missing)}; it has {listed(found)}.{nearly(missing, found)}"
         )
     if len(found) > len(wanted):
         known = set(wanted)
@@ -102,6 +106,25 @@ def order(found: Names, wanted: Sequence[str], what: str, select: str) -> np.nda
             f"the column {listed(more)}, which the fit did not have. Select the others: {select}."
         )
     return np.array([place[name] for name in wanted])
+
+
+def nearly(missing: Sequence[str], found: Sequence[str]) -> str:
+    """Say which name that was found is nearly a missing one; nothing if none is.
+
+    Examples
+    --------
+    >>> nearly(["age", "sex"], ["Sex ", "size"])
+    " Rename 'Sex ': it differs from 'sex' in capitals, white space or how accents are written."
+    """
+    alike = {normalize("NFC", name).strip().casefold(): name for name in found}
+    for name in missing:
+        other = alike.get(normalize("NFC", name).strip().casefold())
+        if other is not None:
+            return (
+                f" Rename {other!r}: it differs from {name!r} in capitals, white space or how "
+                "accents are written."
+            )
+    return ""
 
 
 def match(

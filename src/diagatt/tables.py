@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+
 
 def percent(share: float, digits: int = 1) -> str:
     """Return a share as a percentage; only 1 is 100 %, and only 0 is 0 %.
@@ -43,7 +45,7 @@ def markdown_table(head: Sequence[Any], lines: Iterable[Sequence[Any]]) -> str:
 
 
 def csv_table(head: Sequence[Any], lines: Iterable[Sequence[Any]]) -> str:
-    r"""Return a table as CSV; None is an empty cell.
+    r"""Return a table as CSV; None is an empty cell, and no text is a formula of a spreadsheet.
 
     Examples
     --------
@@ -51,8 +53,25 @@ def csv_table(head: Sequence[Any], lines: Iterable[Sequence[Any]]) -> str:
     'method,rmse\npooled,\n'
     """
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([head, *lines])
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerows([no_formula(cell) for cell in line] for line in [head, *lines])
     return out.getvalue()
+
+
+def no_formula(cell: Any) -> Any:
+    """Return a cell for a CSV: text that spreadsheets would calculate gets an apostrophe.
+
+    Spreadsheets calculate text that begins with ``=``, ``+``, ``-`` or ``@``, and a formula may
+    send data away or start programs. Numbers are left as they are.
+
+    Examples
+    --------
+    >>> no_formula("=1+1"), no_formula("-0.5"), no_formula("p01")
+    ("'=1+1", '-0.5', 'p01')
+    """
+    if not isinstance(cell, str) or not cell.startswith(_FORMULAS) or len(cell) == 1:
+        return cell
+    return cell if _is_number(cell) else f"'{cell}"
 
 
 def html_table(

@@ -43,7 +43,11 @@ def test_spaces_and_commas_around_a_target(folder, target):
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [
-        ("t.csv", ["--text", "count", "--target", "y"], "column 'count' holds int64 and no texts"),
+        (
+            "t.csv",
+            ["--text", "count", "--target", "y"],
+            "column 'count' holds numbers and no texts",
+        ),
         (
             "d.csv",
             ["--sample", "who", "--target", "y", "--family", "weibull"],

@@ -12,6 +12,7 @@ import torch
 
 from diagatt.arrays import (
     CODED,
+    MISSING,
     InputError,
     Place,
     as_frame,
@@ -29,6 +30,7 @@ from diagatt.arrays import (
 from diagatt.coerce.alignment import index_of
 from diagatt.coerce.usable import row_name
 from diagatt.names import Names, checked, names_of, order
+from diagatt.user_warnings import warn
 
 
 class Packed(NamedTuple):
@@ -222,6 +224,7 @@ def pack_frame(
     refuse_missing(ids, words, lambda i: f"{line((i,))} names no sample: drop the line.")
     unique, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
     refuse_lookalikes(unique, f"ids in {words}")
+    _refuse_blanks(unique, first, np.bincount(inverse.reshape(-1)), line)
     rank = np.empty(len(unique), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(len(unique))  # order of first appearance
     index = rank[inverse]  # (N,) sample of each line
@@ -235,6 +238,19 @@ def pack_frame(
         row_ids, weight = (None if a is None else a[lines] for a in (row_ids, weight))
     named = unique[np.argsort(first)]
     return Packed(values, offsets_from(np.bincount(index)), chosen, named, row_ids, weight), named
+
+
+def _refuse_blanks(ids: np.ndarray, first: np.ndarray, counts: np.ndarray, line: Place) -> None:
+    """Refuse an id without a letter, and warn of words that often stand for a missing id."""
+    for name, place, count in zip(ids.tolist(), first, counts, strict=True):
+        if isinstance(name, str) and not name.strip():
+            raise InputError(f"{line((place,))} names no sample: drop the line, or fill it.")
+        if isinstance(name, str) and name.strip().lower() in MISSING:
+            many = "1 row is" if count == 1 else f"{count} rows are"
+            warn(
+                f"{many} of a sample that is called {name!r}: if this stands for a missing id, "
+                "drop these rows, which belong to no sample or to several."
+            )
 
 
 def _columns(frame: Any) -> Mapping[str, Any]:

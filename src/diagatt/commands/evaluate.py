@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diagatt.commands import options, outputs
+from diagatt.commands.messages import counted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,7 +58,7 @@ def evaluate(
         file = read_model_file(model)
         inputs = read_inputs(data, options.without(file.columns, drop, asked), need_target=True)
         found = scored(options.with_cache(file.model(), cache), inputs, str(data))
-        show(Console(highlight=False), f"{len(inputs):,} samples", found)
+        show(Console(highlight=False), counted(len(inputs)), found)
         if output is not None:
             content = {"samples": len(inputs), "interval": "bootstrap over samples, 95 %"}
             scores = {s.name: {"value": s.value, "low": s.low, "high": s.high} for s in found}

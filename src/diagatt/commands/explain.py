@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from diagatt.commands import input_facts, options, outputs
+from diagatt.commands.messages import counted
 from diagatt.kinds import KINDS
 
 
@@ -50,6 +51,7 @@ def explain(
     `diagatt explain m.safetensors labels.csv --slides features --heat-maps maps`
     """
     with outputs.writing(output, {"MODEL": model, "DATA": data}, overwrite=overwrite):
+        _check_ending(output)
         from diagatt.kinds.files import read_inputs, read_model_file
 
         if mpp is not None and heat_maps is None:
@@ -86,8 +88,19 @@ def explain(
         )
         if heat_maps is not None:
             _write_heat_maps(heat_maps, fitted, data, columns, mpp)
-    size = output.stat().st_size / 2**20
-    typer.echo(f"wrote {output}: {len(inputs)} samples, {size:.1f} MB")
+    typer.echo(f"wrote {output}: {counted(len(inputs))}, {_size(output)}")
+
+
+def _check_ending(output: Path) -> None:
+    """Refuse a name that says the page were something else than HTML."""
+    if output.suffix.lower() not in (".html", ".htm", ""):
+        raise ValueError(f"{output}: the page is HTML: give it a name that ends in .html.")
+
+
+def _size(path: Path) -> str:
+    """Return the size of a file in words: "52 KB" or "1.3 MB"."""
+    kilobytes = path.stat().st_size / 2**10
+    return f"{kilobytes:.0f} KB" if kilobytes < 1000 else f"{kilobytes / 2**10:.1f} MB"
 
 
 def _of_outcome(estimator: Any, inputs: Any, outcome: str | None) -> tuple[Any, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diagatt.commands import evaluate, input_facts, options, outputs
-from diagatt.commands.messages import about, caution
+from diagatt.commands.messages import about, caution, counted
 from diagatt.files import version
 from diagatt.kinds.base import survival
 
@@ -164,6 +164,11 @@ class _Fit:
         classes = input_facts.are_classes(train.y, family)
         if self.class_weight is not None and not classes:
             raise ValueError("--class-weight is for classes, and the responses are numbers.")
+        if len(train) < 2:
+            raise ValueError(
+                f"{self.data} has one sample to fit to: name the column that tells samples apart, "
+                "or give more samples."
+            )
         model = self._model(classes, train)
         part = f"{len(train)} of {len(self.inputs)}" if held_out is not None else str(len(train))
         processes = f", {group.size} processes" if group.size > 1 else ""
@@ -178,7 +183,7 @@ class _Fit:
         report(console, getattr(model, "estimator_", model))
         if held_out is not None and group.rank == 0:
             found = evaluate.scored(model, held_out, str(self.data))
-            evaluate.show(console, f"{len(held_out)} samples held out", found)
+            evaluate.show(console, f"{counted(len(held_out))} held out", found)
         if refit:
             model = self._model(classes, self.inputs)
             self._fit(model, self.inputs, group)
@@ -186,7 +191,7 @@ class _Fit:
                 return
         if held_out is not None:
             whole = (
-                f"all {len(self.inputs)} samples" if refit else f"the other {len(train)} samples"
+                f"all {counted(len(self.inputs))}" if refit else f"the other {counted(len(train))}"
             )
             more = "" if refit else "; --refit would fit it to all"
             console.print(f"The saved model is fitted to {whole}{more}.", soft_wrap=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from diagatt.commands.messages import counted
 from diagatt.kinds import KINDS
 from diagatt.tables import percent
 
@@ -50,6 +51,9 @@ def facts(inputs: Inputs, classes: bool, family: str = "auto") -> dict[str, str]
         said["target"] = f"{name}, {_responses(inputs.y, classes)}"
         if classes and family == "auto" and _are_grades(inputs.y):
             said["target"] += "; as numbers: --family gaussian or poisson, in order: ordinal"
+        if family == "auto" and not classes and _are_few_whole(inputs.y):
+            two = len(set(inputs.y.tolist())) == 2
+            said["target"] += f"; as classes: --family {'bernoulli' if two else 'multinomial'}"
     for role, numbers in inputs.known.items():
         said[role] = f"{inputs.columns.known[role]}, mean {numbers.mean():.4g}"
     return said
@@ -114,7 +118,7 @@ def are_classes(y: np.ndarray, family: str) -> bool:
 
 def in_words(inputs: Inputs) -> str:
     """Return how many samples there are of what: "30 samples with 4 to 8 rows of 3 features"."""
-    said, lengths = f"{len(inputs)} samples", _lengths(inputs.X)
+    said, lengths = counted(len(inputs)), _lengths(inputs.X)
     if lengths is None:
         return f"{len(inputs)} {inputs.kind.name}s"
     return f"{said} with {_range(lengths)} rows of {inputs.X.n_features} features"
@@ -158,12 +162,21 @@ def _responses(y: np.ndarray, classes: bool) -> str:
         return f"numbers from {numbers.min():.4g} to {numbers.max():.4g}, mean {numbers.mean():.4g}"
     labels, counts = np.unique(y, return_counts=True)
     listed = some([f"{a} ({k:,})" for a, k in zip(labels.tolist(), counts.tolist(), strict=True)])
-    return f"{len(labels)} classes: {listed}"
+    return f"{len(labels)} {'class' if len(labels) == 1 else 'classes'}: {listed}"
 
 
 def _are_grades(y: np.ndarray) -> bool:
     """Return whether classes are whole numbers, more than two, which may be counts or grades."""
     return y.ndim == 1 and y.dtype.kind in "iu" and len(set(y.tolist())) > 2
+
+
+def _are_few_whole(y: np.ndarray) -> bool:
+    """Return whether numbers are few whole ones with a point, such as 1.0, which may be classes."""
+    import numpy as np
+
+    if y.ndim != 1 or y.dtype.kind != "f" or (y != np.round(y)).any():
+        return False
+    return 2 <= len(np.unique(y)) <= MAX_CLASSES
 
 
 def times(y: np.ndarray) -> str:

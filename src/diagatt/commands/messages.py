@@ -67,6 +67,8 @@ def said(message: str, ids: Sequence[Any] | None = None) -> str:
     'sample 012, row 3 contains NaN: drop it.'
     >>> said("time[1] = -3 is not positive.", ["007", "012"])
     'the time -3 of sample 012 is not positive.'
+    >>> said("y[1] is infinity: drop the sample.", ["007", "012"])
+    'the response of sample 012 is infinity: drop the sample.'
     """
     for pattern, words in OPTIONS:
         message = re.sub(pattern, words, message)
@@ -78,6 +80,7 @@ def said(message: str, ids: Sequence[Any] | None = None) -> str:
         return found[0].replace(found[1], str(ids[place])) if place < len(ids) else found[0]
 
     message = re.sub(r"\by\[(\d+)\] = (\S+)", r"the response \2 of sample \1", message)
+    message = re.sub(r"\by\[(\d+)\]", r"the response of sample \1", message)
     message = re.sub(rf"\b({BESIDE})\[(\d+)\] = ([^\s:]+)", r"the \1 \3 of sample \2", message)
     message = re.sub(rf"\b({BESIDE})\[(\d+)\]", r"the \1 of sample \2", message)
     return re.sub(r"\bsample (\d+)\b", name, message)
@@ -106,6 +109,17 @@ def fitted(message: str, width: int | None = None, stream: Any = None) -> str:
         width = shutil.get_terminal_size().columns
     how: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
     return "\n".join(textwrap.fill(line, width, **how) for line in message.splitlines())
+
+
+def counted(count: int) -> str:
+    """Return a count of samples in words.
+
+    Examples
+    --------
+    >>> counted(1), counted(1200)
+    ('1 sample', '1,200 samples')
+    """
+    return "1 sample" if count == 1 else f"{count:,} samples"
 
 
 def caution(model: Any) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from diagatt.commands import options, outputs
-from diagatt.commands.messages import about, caution
+from diagatt.commands.messages import about, caution, counted
 
 if TYPE_CHECKING:
     from diagatt.kinds import Inputs, Kind
@@ -48,6 +48,7 @@ def predict(
     with outputs.writing(output, reads, overwrite=overwrite, folder=parts, resumes=parts):
         _check_ending(output, parts)
         from diagatt.kinds.files import read_inputs, read_model_file
+        from diagatt.tables import no_formula
 
         file = read_model_file(model)
         columns = file.columns
@@ -64,7 +65,12 @@ def predict(
             _write(output, columns_written)
     unit = columns.known.get("exposure") if "exposure" not in inputs.known else None
     more = f", predicted per unit of {unit}, which {data} does not hold" if unit else ""
-    typer.echo("\n".join([f"wrote {output}: {len(inputs)} samples{more}", *caution(fitted)]))
+    if output.suffix == ".csv" and any(no_formula(name) != name for name in inputs.ids):
+        more += (
+            "; an apostrophe stands before names that a spreadsheet would calculate (.jsonl and "
+            ".parquet keep them as they are)"
+        )
+    typer.echo("\n".join([f"wrote {output}: {counted(len(inputs))}{more}", *caution(fitted)]))
 
 
 def _check_ending(output: Path, parts: bool) -> None:
@@ -161,8 +167,11 @@ def _write(path: Path, columns: dict[str, Any], metadata: dict[bytes, str] | Non
     from pyarrow import csv, parquet
 
     from diagatt.files import write_atomically
+    from diagatt.tables import no_formula
 
     lists = {n: c.tolist() if hasattr(c, "tolist") else list(c) for n, c in columns.items()}
+    if path.suffix == ".csv":
+        lists = {no_formula(name): [no_formula(cell) for cell in c] for name, c in lists.items()}
     table, out = pa.table(lists).replace_schema_metadata(metadata), io.BytesIO()
     if path.suffix == ".csv":
         csv.write_csv(table, out)

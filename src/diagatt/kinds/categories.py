@@ -78,9 +78,10 @@ def with_category_columns(table: Table, columns: Columns) -> tuple[pa.Table, lis
         levels = columns.categories.get(name)
         if levels is None:
             later = columns.features[columns.features.index(name) + 1 :]
-            refuse_words(table, name, [other for other in later if other not in columns.categories])
+            others = [other for other in later if other not in columns.categories]
+            refuse_words(table, name, others, known=columns.of_a_model)
             if not columns.takes_empty:
-                refuse_empty(table, name, "" if columns.of_a_model else " or --missing marginalize")
+                refuse_empty(table, name, known=columns.of_a_model)
             names.append(name)
             continue
         for made, values in _indicators(table, name, levels, levels).items():
@@ -89,20 +90,28 @@ def with_category_columns(table: Table, columns: Columns) -> tuple[pa.Table, lis
     return data, names
 
 
-def refuse_words(table: Table, name: str, others: Sequence[str] = ()) -> None:
-    """Refuse a feature that holds words or dates, say what can be done, and name others like it."""
+def refuse_words(table: Table, name: str, others: Sequence[str] = (), known: bool = False) -> None:
+    """Refuse a feature that holds words or dates, say what can be done, and name others like it.
+
+    A model needs every feature that is `known` to it, so that none can be left out.
+    """
     also = [other for other in others if is_text(table, other) or is_temporal(table, other)]
     more = f" Not numbers, either: {listed(also)}." if also else ""
+    drop = "" if known else f", or leave the column out (--drop {name})"
     if is_temporal(table, name):
+        ways = (
+            ""
+            if known
+            else f", leave it out (--drop {name}), or let it name the rows (--id {name})"
+        )
         raise ValueError(
             f"{table.name}: column {name!r} holds dates or durations, and features are numbers: "
-            f"write numbers, such as days since the first, leave it out (--drop {name}), or let it "
-            f"name the rows (--id {name}).{more}"
+            f"write numbers, such as days since the first{ways}.{more}"
         )
     if pa.types.is_nested(table.column(name).type):
         raise ValueError(
             f"{table.name}: column {name!r} holds lists or objects, and features are numbers: make "
-            f"a column of each of their numbers, or leave it out (--drop {name}).{more}"
+            f"a column of each of their numbers{drop}.{more}"
         )
     if not is_text(table, name):
         return
@@ -111,20 +120,21 @@ def refuse_words(table: Table, name: str, others: Sequence[str] = ()) -> None:
     if not words:
         raise ValueError(
             f"{table.name}: the numbers of column {name!r} are stored as text: convert it to "
-            f"numbers, or leave it out (--drop {name})."
+            f"numbers{drop}."
         )
     line, way = words[0], advice([values[i] for i in words])
     place = f"{table.name}, line {line + 2}: {name!r} is {values[line]!r}"
     if way:
-        empty = " and pass --missing marginalize" if way.startswith("leave") else ""
+        empty = way.startswith("leave") and not known
+        way += " and pass --missing marginalize" if empty else ""
         raise ValueError(
-            f"{place}, not a number, as in {_lines(len(words))} of this column: {way}{empty}, or "
-            f"leave the column out (--drop {name})."
+            f"{place}, not a number, as in {_lines(len(words))} of this column: {way}{drop}."
         )
-    if len(words) < len(values) / 2:
+    if known or len(words) < len(values) / 2:
+        most = ", and most of this column are numbers" if len(words) < len(values) / 2 else ""
         raise ValueError(
-            f"{place}, and most of this column are numbers: correct or drop the "
-            f"{_lines(len(words))} with words, or pass --drop {name}."
+            f"{place}{most or ', not a number'}: correct or drop the {_lines(len(words))} with "
+            f"words{drop}.{more if known else ''}"
         )
     raise ValueError(
         f"{table.name}, line {line + 2}: column {name!r} holds {values[line]!r}, and features are "
@@ -146,15 +156,18 @@ def is_text(table: Table, name: str) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
-def refuse_empty(table: Table, name: str, advice: str = "") -> None:
-    """Refuse a feature with empty cells, naming the line."""
+def refuse_empty(table: Table, name: str, known: bool = False) -> None:
+    """Refuse a feature with empty cells, naming the line; see `refuse_words` for `known`."""
     missing = table.column(name).is_null(nan_is_null=True)
     count = pa.compute.sum(missing).as_py() or 0
     if count:
         line = missing.to_pylist().index(True) + 2  # the header is line 1
+        ways = "fill the cells or drop the lines"
+        if not known:
+            ways = f"fill the cells, drop the lines, or pass --drop {name} or --missing marginalize"
         raise ValueError(
             f"{table.name}, line {line}: {name!r} is empty or not a number, as in {_lines(count)} "
-            f"of this column: fill the cells, drop the lines, or pass --drop {name}{advice}."
+            f"of this column: {ways}."
         )
 
 

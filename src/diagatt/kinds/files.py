@@ -29,7 +29,7 @@ def read_inputs(
                 name = columns.target or "y"
                 raise ValueError(f"{path} holds no responses {name!r}: they must be known here.")
             return found
-    from diagatt.kinds.tables import Table, separator_hint
+    from diagatt.kinds.tables import Table
 
     _refuse_memory(path, memory)
     table = Table.read(path, text=columns.as_text)
@@ -41,7 +41,7 @@ def read_inputs(
         columns = replace(columns, target=wanted[0])
     if need_target and "time" not in columns.known and (missing or not wanted):
         what = f"has no column {missing[0]!r}" if missing else "needs --target COLUMN"
-        there = f" It has {table.listed}.{separator_hint(path)}" if missing else ""
+        there = f" It has {table.listed}.{table.hint(missing[0])}" if missing else ""
         raise ValueError(f"{path} {what}: the response must be known here.{there}")
     for kind in KINDS.values():
         for option in kind.reading:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from diagatt.kinds.number_words import refuse_broken_numbers
+from diagatt.kinds.number_words import is_number, refuse_broken_numbers
 
 TEXT = (".csv", ".tsv", ".jsonl", ".ndjson")
 ENDINGS = (*TEXT, ".parquet", ".feather", ".arrow")
@@ -22,6 +23,7 @@ ADVICE = {
 }
 #: How compressed files begin: gzip, zip (workbooks, too), bzip2, xz and zstandard.
 COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
+WORKBOOK = b"\xd0\xcf\x11\xe0"  # how workbooks of older programs begin
 LONGEST_REASON = 200  # characters of what a reader says
 MOST_NAMES = 20  # columns that a message lists before it counts the rest
 
@@ -64,11 +66,7 @@ class Table:
         except pa.ArrowInvalid as error:
             if foreign := _foreign(path):  # what the reader says of it helps nobody
                 raise ValueError(f"{path} cannot be read: {foreign}") from error
-            reason = "".join(c if c.isprintable() else " " for c in str(error))
-            reason = " ".join(reason.split())
-            if len(reason) > LONGEST_REASON:
-                reason = f"{reason[:LONGEST_REASON]}…"
-            raise ValueError(f"{path} cannot be read: {reason}{separator_hint(path)}") from error
+            raise ValueError(f"{path} cannot be read: {_reason(path, str(error))}") from error
 
     def __len__(self) -> int:
         return self.data.num_rows
@@ -80,24 +78,55 @@ class Table:
             return "none"
         more = len(self.names) - MOST_NAMES
         words = ", ".join(
-            name if name == name.strip() != "" else repr(name) for name in self.names[:MOST_NAMES]
+            name if name == name.strip(" \t'\"") != "" else repr(name)
+            for name in self.names[:MOST_NAMES]
         )
         return words if more <= 0 else f"{words} and {more} others"
+
+    def hint(self, name: str) -> str:
+        """Say why a column may not be found: the file, its first line, or how a name is written."""
+        if found := separator_hint(Path(self.name)):
+            return found
+        is_text = _ending(Path(self.name)) in (".csv", ".tsv")
+        if is_text and any(is_number(own) for own in self.names):
+            return " The first line must hold the names of the columns."
+        from diagatt.names import nearly  # which imports torch
+
+        return nearly([name], self.names)
 
     def column(self, name: str) -> Any:
         """Return a column as pyarrow holds it."""
         if name not in self._places:
-            hint = separator_hint(Path(self.name))
-            raise ValueError(f"{self.name} has no column {name!r}; it has {self.listed}.{hint}")
+            raise ValueError(
+                f"{self.name} has no column {name!r}; it has {self.listed}.{self.hint(name)}"
+            )
         return self.data.column(self._places[name])
 
+    def kind_of(self, name: str) -> str:
+        """Say in plain words what a column holds."""
+        kind = self.column(name).type
+        for holds, words in (
+            (pa.types.is_boolean, "truth values"),
+            (pa.types.is_temporal, "dates or durations"),
+            (pa.types.is_nested, "lists or objects"),
+            (pa.types.is_null, "empty cells"),
+            (pa.types.is_integer, "numbers"),
+            (pa.types.is_floating, "numbers"),
+            (pa.types.is_decimal, "numbers"),
+        ):
+            if holds(kind):
+                return words
+        return str(kind)
+
     def values(self, name: str) -> list[Any]:
-        """Return the cells of a column, none of which may be empty."""
-        values = self.column(name).to_pylist()
-        if None in values:
-            line = values.index(None) + 2  # the header is line 1
+        """Return the cells of a column, none of which may be empty or NaN."""
+        column = self.column(name)
+        values, empty = column.to_pylist(), column.is_null(nan_is_null=True).to_pylist()
+        if True in empty:
+            line = empty.index(True) + 2  # the header is line 1
+            what = "empty" if values[line - 2] is None else "not a number"
             raise ValueError(
-                f"{self.name}, line {line}: {name!r} is empty: drop the line or fill it."
+                f"{self.name}, line {line}: {name!r} is {what}: drop the line or fill it."
             )
         return values
 
@@ -123,12 +152,18 @@ class Table:
         return None if name is None or name not in self._places else self.labels(name)
 
     def labels(self, name: str) -> np.ndarray:
-        """Return the cells of a column as an array of str, which one long cell does not widen."""
+        """Return names as an array of str, which one long cell does not widen; none is blank."""
         if pa.types.is_floating(self.column(name).type):
             from diagatt.arrays import refuse_lookalikes  # which imports torch
 
             refuse_lookalikes(np.asarray(self.values(name)), f"ids in column {name!r}")
-        return np.array(self.strings(name), dtype=object)
+        words = self.strings(name)
+        for i, word in enumerate(words):
+            if not word or word.isspace():
+                raise ValueError(
+                    f"{self.name}, line {i + 2}: {name!r} is blank: drop the line or fill it."
+                )
+        return np.array(words, dtype=object)
 
     def numbers(self, names: Sequence[str], what: str = "covariate") -> np.ndarray | None:
         """Return columns of numbers, (n, q); None without names. Errors call them `what`."""
@@ -161,6 +196,21 @@ def _reads(value: Any) -> bool:
     return not isinstance(value, list)
 
 
+def _reason(path: Path, said: str) -> str:
+    """Say why a file cannot be read, in our words or else in those of the reader."""
+    if hint := separator_hint(path):
+        return hint.strip()
+    if "Empty CSV file" in said or "Empty JSON file" in said:
+        return "It is empty, or its only line names the columns."
+    if "invalid UTF8" in said:
+        return "It is not written in UTF-8: save it as UTF-8, or convert it with iconv."
+    reason = " ".join("".join(c if c.isprintable() else " " for c in said).split())
+    reason = reason if len(reason) <= LONGEST_REASON else f"{reason[:LONGEST_REASON]}…"
+    if re.search(r"Expected \d+ columns?, got", reason):
+        reason += ". Every line needs as many cells as the first, which names the columns"
+    return reason if reason.endswith((".", "…")) else f"{reason}."
+
+
 def _decoded(table: pa.Table, ending: str) -> pa.Table:
     """Return the table with bytes as words; in text files all must be UTF-8."""
     for i, column in enumerate(table.columns):
@@ -177,23 +227,31 @@ def _decoded(table: pa.Table, ending: str) -> pa.Table:
 
 
 def separator_hint(path: Path) -> str:
-    """Return a hint if the first line of a CSV is not text, or not separated by commas."""
-    if _ending(path) != ".csv" or not path.is_file():
+    """Return a hint if the first line of a table is not text, or separated otherwise."""
+    if _ending(path) not in (".csv", ".tsv") or not path.is_file():
         return ""
     if foreign := _foreign(path):
         return f" {foreign}"
     head = _head(path)
-    for mark, name in ((b";", "semicolons"), (b"\t", "tabs"), (b"|", "bars")):
-        if mark in head and b"," not in head:
-            return f" Its columns are separated by {name}: separate them by commas."
+    own, wanted = (b"\t", "tabs") if _ending(path) == ".tsv" else (b",", "commas")
+    if head.startswith(b"sep="):  # which spreadsheets write and read
+        return f" Its first line is {head.decode(errors='replace').strip()!r}: drop this line."
+    for mark, name in ((b";", "semicolons"), (b"\t", "tabs"), (b"|", "bars"), (b",", "commas")):
+        if mark in head and own not in head:
+            other = ", or call it .csv" if name == "commas" else ""
+            return f" Its columns are separated by {name}: separate them by {wanted}{other}."
     return ""
 
 
 def _foreign(path: Path) -> str:
-    """Say what a file of text is that is compressed or written in another code."""
+    """Say what a file of text is that is compressed, a page, or written in another code."""
     head = _head(path) if _ending(path) in TEXT else b""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "The file is UTF-16: save it as UTF-8."
+    if head.startswith(WORKBOOK):
+        return "The file is a workbook: save the sheet as CSV."
+    if head.lstrip().lower().startswith((b"<!doctype", b"<html", b"<?xml")):
+        return "The file is a page of HTML or XML, not a table: export the table as CSV."
     if head.startswith(COMPRESSED):
         return "The file is compressed, or a workbook: unpack it, or save the sheet as CSV."
     return ""

@@ -19,7 +19,7 @@ from diagatt.metrics.classes import FLOOR
 
 
 def number_scores(y: Numbers, mean: Numbers, family: str = "gaussian") -> dict[str, float]:
-    """Return R² (of two samples or more), RMSE, mean absolute error and log score.
+    """Return R² (of responses that vary), RMSE, mean absolute error and log score.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def number_scores(y: Numbers, mean: Numbers, family: str = "gaussian") -> dict[s
     if counts_trials(family):
         return _share_scores(y, mean)
     y, mean = _pair(y, mean, "mean")
-    found = {} if len(y) < 2 else {"r2": float(sklearn.metrics.r2_score(y, mean))}
+    found = {"r2": float(sklearn.metrics.r2_score(y, mean))} if np.ptp(y) > 0 else {}
     found |= {"rmse": rmse(y, mean), "mae": float(sklearn.metrics.mean_absolute_error(y, mean))}
     # The dispersion is estimated from the other half of the samples, so there must be one.
     return (
@@ -63,7 +63,8 @@ def _share_scores(y: Numbers, mean: Numbers) -> dict[str, float]:
     observed, mean = _pair(shares(y), mean, "mean")
     trials = np.asarray(y, dtype=np.float64).sum(axis=1)
     how = {"sample_weight": trials}
-    found = {} if len(mean) < 2 else {"r2": float(sklearn.metrics.r2_score(observed, mean, **how))}
+    r2 = sklearn.metrics.r2_score
+    found = {"r2": float(r2(observed, mean, **how))} if np.ptp(observed) > 0 else {}
     found["rmse"] = float(sklearn.metrics.root_mean_squared_error(observed, mean, **how))
     found["mae"] = float(sklearn.metrics.mean_absolute_error(observed, mean, **how))
     family = get_family("binomial")

@@ -217,7 +217,7 @@ def _number_metrics(model: Any, samples: Samples) -> list[tuple[str, str, str]]:
     family = "gaussian" if family not in FAMILIES or counts_trials(family) else family
     scores = number_scores(samples.y, samples.prediction, family)
     found = [("RMSE", f"{scores['rmse']:.4g}", "root mean squared error")]
-    if np.var(samples.y) > 0:
+    if "r2" in scores:
         found += [("R²", _signed(scores["r2"]), "share of the variance explained")]
     if "log_score" in scores and not get_family(family).is_quadratic:  # the RMSE says all
         meaning = f"mean log-likelihood of the responses, {family}"

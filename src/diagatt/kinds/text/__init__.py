@@ -51,8 +51,8 @@ class Text(Kind):
 
         if not is_text(table, column):
             raise ValueError(
-                f"{table.name}: column {column!r} holds {table.column(column).type} and no texts: "
-                "name the column of texts with --text."
+                f"{table.name}: column {column!r} holds {table.kind_of(column)} and no texts: name "
+                "another column with --text."
             )
         return table.strings(column), [str(i) for i in range(len(table))]
 
