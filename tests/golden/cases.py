@@ -1,7 +1,7 @@
 """Fits whose results are kept: solver × family × score form × memory or store, two seeds.
 
-``python -m tests.golden.cases auto`` writes the fits of cases whose name begins with "auto" anew, and
-without a word those of all; do that only if results should change.
+``python -m tests.golden.cases auto`` writes the fits of cases anew whose name begins with "auto",
+and without a word those of all cases; do that only if results should change.
 """
 
 from __future__ import annotations
