@@ -21,9 +21,10 @@ is compared with its distribution for standard normal u, given m and e. m is sho
 if it is longer, so that mean rows do not dominate the test. The test is done with and without
 predictions among the columns, and the larger p-value counts.
 
-The share of the level that the test deserves beside others depends on whether a row differs at all.
-Rows tell this without responses: by the Akaike weight of the model with an outlying row, beside the
-model in which all rows are alike.
+The share of the level that the test deserves beside others depends on whether one row of each
+sample differs. Rows tell this without responses: the model with one outlying row must be better
+than those in which all rows are alike, and in which each row may differ
+(`diagatt.solvers.distinct_rows`).
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from diagatt.rowmaps import MOST_WIDE, components_of_few_rows, signed, thinned
 from diagatt.scores import get_score_form
 from diagatt.segments import segment_mean, segment_sum
 from diagatt.solvers.base import Model
+from diagatt.solvers.distinct_rows import exclusiveness, log_ratios
 from diagatt.solvers.existence import (
     SAMPLES_PER_DIRECTION,
     Existence,
@@ -181,8 +183,9 @@ def main_directions(values: Tensor, most: int) -> Tensor:
 def _outlying(rows: Samples, seed: int) -> tuple[Tensor, float]:
     """Return the probability of each row to be the outlying one, (N, 1), and if there are any.
 
-    The latter is the Akaike weight of the model in which one row differs in its mean and its
-    covariance, which has m + m(m + 1)/2 parameters more than that of rows that are alike.
+    The latter is a weight like Akaike's: the model in which one row differs in its mean and its
+    covariance has m + m(m + 1)/2 parameters more than that of rows that are alike, and as many as
+    that in which each row may differ.
     """
     em = EM(Expectation(rows, get_score_form("affine")), Likelihood().settings(Model()))
     starts = starting_models(em, rows, np.random.default_rng(seed))
@@ -191,8 +194,9 @@ def _outlying(rows: Samples, seed: int) -> tuple[Tensor, float]:
     alike = em.expect(starts["response"][0], 0.0).log_likelihood
     m = rows.n_features
     gain = (log_likelihood - alike) * rows.n_samples / em.weight  # weights have any unit
+    gains = gain - m - m * (m + 1) / 2, exclusiveness(rows, log_ratios(rows, model.rows))
     found = em.expectation.of_part(rows).run(model.rows, model.response, 0.0, keep=True)
-    return torch.cat(found.responsibilities), float(expit(gain - m - m * (m + 1) / 2))
+    return torch.cat(found.responsibilities), float(expit(min(gains)))
 
 
 def _of_rows_alone(em: EM, model: LatentRows) -> tuple[float, LatentRows]:
