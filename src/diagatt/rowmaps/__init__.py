@@ -127,7 +127,7 @@ def distinct_maps(values: Tensor, weights: Tensor) -> list[str]:
     if values.shape[1] > COMPARED_FEATURES:  # some of every shape, whatever their order and units
         step = -(-values.shape[1] // COMPARED_FEATURES)
         values = values[:, (unit.scale / extent).argsort(stable=True)[::step]]
-    unit, ranks = (rows._by_features(values, weights) for rows in (Unit, Ranks))
+    unit, ranks = Unit._by_features(values, weights), Ranks._by_features(values, weights)
     w = weights[:, None]
     eps = torch.finfo(values.dtype).eps
     u, r = (rows._transformed(values.double(), eps) for rows in (unit, ranks))
