@@ -15,7 +15,7 @@ from diagatt.parameters import Rule, count, one_of, optional
 from diagatt.progress import progress_bar
 from diagatt.rowmaps import MOST_DIMENSIONS, MOST_FULL, MOST_WIDE, distinct_maps
 from diagatt.solvers.auto.combine import Verdict, judge
-from diagatt.solvers.auto.contest import PER_DIMENSION, Contest, Entry
+from diagatt.solvers.auto.contest import CLEAR_GAIN, PER_DIMENSION, Contest, Entry
 from diagatt.solvers.auto.contestants import (
     SAMPLE_FEATURES,
     SHAPES,
@@ -240,18 +240,16 @@ class Auto(Solver):
 
         Their scale depends on the units of features: where these say nothing, neither shall it.
         """
-        part, scope = contest.samples, Scope.of(contest.samples)
-        before, rows = contest.leader(contest.entries), WITH_UNITS
-        found = contest.enter(
-            [
-                *uniform_contestants(rows),
-                *_of_means_and_kernels([rows], part, scope),
-                *attention_contestants(rows, part.family, (), scope.is_coarse),
-            ]
-        )
-        alive = [entry for entry in found if entry.is_alive]
-        if alive and not contest.is_clear(contest.leader(alive), before):
-            for entry in alive:
+        part, scope, rows = contest.samples, Scope.of(contest.samples), WITH_UNITS
+        before = contest.leader(contest.entries)
+        attending = attention_contestants(rows, part.family, (), scope.is_coarse)
+        found = contest.enter([*uniform_contestants(rows), *attending])
+        gain, error = _gain(contest, found, before)
+        if gain > -error:
+            found += contest.enter(_of_means_and_kernels([rows], part, scope))
+            gain, error = _gain(contest, found, before)
+        if gain <= CLEAR_GAIN * error:
+            for entry in found:
                 entry.is_alive = False
 
     def _verdict(self, contest: Contest, problem: Problem) -> Verdict:
@@ -296,6 +294,12 @@ def _of_means_and_kernels(maps: Sequence[str], part: Samples, scope: Scope) -> l
     """Return regressions on mean rows in all features, and on mean kernel features."""
     found = mean_contestants(maps) if part.n_features > MOST_DIMENSIONS else []
     return found if scope.is_wide else found + kernel_contestants(maps, _sizes_vary(part))
+
+
+def _gain(contest: Contest, entries: list[Entry], before: Entry) -> tuple[float, float]:
+    """Return by how much the best entry is better, and its standard error; 0 if none is alive."""
+    alive = [entry for entry in entries if entry.is_alive]
+    return contest.gap(contest.leader(alive), before) if alive else (0.0, 0.0)
 
 
 def _helpful_features(contest: Contest) -> Entry | None:
