@@ -39,7 +39,7 @@ from benchmarks.inference_designs import (
     nothing,
     some_without,
 )
-from benchmarks.store import FOLDER, recall, remember
+from benchmarks.store import FOLDER, append, recall
 from diagatt.families import get_family
 from diagatt.solvers.auto.contest import Contest
 from diagatt.solvers.auto.contestants import attention_contestants, uniform_contestants
@@ -57,6 +57,13 @@ COUNTS = "negative_binomial"
 SHAPES = ("well", "t5", "skew", "correlated")
 N_NEW = 1500
 EFFECTS = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4)
+# Where the likelihood-ratio oracle has a power of about .9, and around it.
+NEAR_THE_GOAL = {
+    "gaussian": (0.02, 0.03, 0.05, 0.1),
+    "bernoulli": (0.15, 0.2, 0.25, 0.3),
+    "poisson": (0.2, 0.25, 0.3, 0.4),
+    "gamma": (0.15, 0.2, 0.25, 0.3),
+}
 
 
 def existence(family: str, draw: Callable[[int], Draw], seed: int) -> dict[str, float]:
@@ -76,7 +83,7 @@ def existence_by_looks(family: str, draw: Callable[[int], Draw], seed: int) -> d
     """Run the part of the test alone whose rows are found without responses."""
     X, y, _ = draw(seed)
     problem = model_of(family, "auto", seed)._problem(X, y, None, None)
-    found = outlying_row_test(ResponseUnits.of(problem).scaled(problem), None, seed)
+    found, _ = outlying_row_test(ResponseUnits.of(problem).scaled(problem), None, seed)
     assert found is not None
     return {"statistic": found.statistic, "found": float(found.is_found)}
 
@@ -213,13 +220,6 @@ SECTIONS: dict[str, Cells] = {
         f"{family}, {kind}": partial(existence, family, partial(nothing, kind, family, 150, 6))
         for kind in NULLS
         for family in FAMILIES
-    }
-    | {
-        f"{family}, effect {effect}": partial(
-            existence, family, partial(active, "well", family, 300, effect=effect)
-        )
-        for family in FAMILIES
-        for effect in (0.25, 0.5)
     },
     "existence by looks": {
         f"{family}, {kind}": partial(
@@ -285,8 +285,8 @@ SECTIONS: dict[str, Cells] = {
     },
     "power": {
         f"{family}, effect {effect}": partial(power, family, effect)
-        for family in FAMILIES
-        for effect in EFFECTS
+        for family, effects in NEAR_THE_GOAL.items()
+        for effect in effects
     },
     "wrong link": {
         f"{solver}, {family}": partial(wrongly_linked, family, solver)
@@ -338,7 +338,7 @@ def main() -> None:
             for cell, measure in SECTIONS[section].items():
                 key = f"{section}; {cell}; {seed}"
                 if re.search(given.only, cell) and key not in stored:
-                    remember(RUN, key, partial(measure, seed))
+                    append(RUN, key, measure(seed))
     text = "\n".join(table(section) for section in SECTIONS)
     (FOLDER / f"{RUN}.md").write_text(text)
     print(text)

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from multiprocessing import get_context
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -141,8 +142,13 @@ def startup(add, clock) -> None:
     model = DiagAttRegressor(solver="likelihood", random_state=0).fit(data.X, data.y)
     with tempfile.TemporaryDirectory() as folder:
         model.save(f"{folder}/m.safetensors")
-        info = child_seconds([sys.executable, "-m", "diagatt", "info", f"{folder}/m.safetensors"])
+        command = [sys.executable, "-m", "diagatt"]
+        info = child_seconds([*command, "info", f"{folder}/m.safetensors"])
+        Path(folder, "t.csv").write_text("sample,a,y\n0,1,2\n1,2,3\n", encoding="utf-8")
+        wrong = [*command, "fit", f"{folder}/t.csv", "--sample", "sample", "--target", "none"]
+        refused = child_seconds([*wrong, "-o", f"{folder}/new"], fails=True)
     add("diagatt info, CPU s", f"{info:.2f}", "≤ 1")
+    add("diagatt fit with a wrong column, CPU s", f"{refused:.2f}", "≤ 1")
 
 
 def paper(add, clock) -> None:

@@ -29,7 +29,11 @@ def remember(run: str, key: str, compute: Callable[[], dict]) -> dict:
     stored = recall(run)
     if key in stored:
         return stored[key]
-    result = compute()
+    return append(run, key, compute())
+
+
+def append(run: str, key: str, result: dict) -> dict:
+    """Store a result of which it is known that it is missing, and return it."""
     FOLDER.mkdir(exist_ok=True)
     line = (
         "\n" + json.dumps({"key": key, **result}) + "\n"

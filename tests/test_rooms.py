@@ -20,6 +20,7 @@ FLOORS = [
         "resampling",
         "panels",
         "torch_settings",
+        "spelling",
         "user_warnings",
     },
     {"modelfile", "distributed", "parameters", "arrays"},

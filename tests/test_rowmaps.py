@@ -24,6 +24,7 @@ from tests.closeness import assert_equal_up_to_rounding
 
 NAMES = (
     "common",
+    "range",
     "unit",
     "full",
     "wide",
@@ -32,11 +33,13 @@ NAMES = (
     "scaled",
     "kernel",
     "common kernel",
+    "range kernel",
     "unit means",
     "common means",
+    "range means",
     "given",
 )
-AFFINE = ("common", "unit", "full", "wide", "scaled", "unit means", "common means", "given")
+AFFINE = tuple(name for name in NAMES if name not in ("ranks", "squares") and "kernel" not in name)
 FITTED = NAMES[:-1]
 every_map = pytest.mark.parametrize("name", NAMES)
 BUFFERS = ("columns", "shift", "scale", "knots", "landmarks", "centre", "directions")
@@ -388,7 +391,7 @@ def test_normal_features_of_one_scale_need_one_map():
 def test_unequal_scales_and_skewed_features_ask_for_maps_of_their_own():
     x = torch.from_numpy(np.random.default_rng(0).normal(size=(2000, 3)))
     unequal = x * torch.tensor([1.0, 1.0, 3.0])
-    assert rowmaps.distinct_maps(unequal, ones(x)) == ["common", "unit", "squares"]
+    assert rowmaps.distinct_maps(unequal, ones(x)) == ["unit", "squares", "common"]
     skewed = torch.cat([x[:, :2], x[:, 2:].exp()], dim=1)
     skewed[:, 2] /= skewed[:, 2].std()
     assert rowmaps.distinct_maps(skewed, ones(x)) == ["unit", "ranks", "squares"]
@@ -531,4 +534,4 @@ def test_features_are_compared_by_some_of_every_scale(monkeypatch):
     order = torch.from_numpy(rng.permutation(60))
     found = rowmaps.distinct_maps(normal * scales, torch.ones(400))
     assert found == rowmaps.distinct_maps((normal * scales)[:, order], torch.ones(400))
-    assert found == ["common", "unit", "squares"]
+    assert found == ["unit", "squares", "common"]

@@ -17,8 +17,6 @@ import numpy as np
 import torch
 
 LONGEST_ENTRY = 100  # characters of an entry that a message shows
-# Signs that other programs write where an entry is missing.
-MISSING = frozenset(("na", "n/a", "#n/a", "nan", "null", "none", "missing", "?", "-", "--", "."))
 Place = Callable[[tuple[int, ...]], str]  # names the entry of an array at an index
 
 # What becomes of words among numbers, for messages.

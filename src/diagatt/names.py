@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from unicodedata import normalize
 
 import numpy as np
 import torch
 
 from diagatt.arrays import InputError, frozen, refuse_lookalikes, twin
+from diagatt.spelling import nearly
 from diagatt.user_warnings import warn
 
 Names = tuple[str, ...]
@@ -106,25 +106,6 @@ def order(found: Names, wanted: Sequence[str], what: str, select: str) -> np.nda
             f"the column {listed(more)}, which the fit did not have. Select the others: {select}."
         )
     return np.array([place[name] for name in wanted])
-
-
-def nearly(missing: Sequence[str], found: Sequence[str]) -> str:
-    """Say which name that was found is nearly a missing one; nothing if none is.
-
-    Examples
-    --------
-    >>> nearly(["age", "sex"], ["Sex ", "size"])
-    " Rename 'Sex ': it differs from 'sex' in capitals, white space or how accents are written."
-    """
-    alike = {normalize("NFC", name).strip().casefold(): name for name in found}
-    for name in missing:
-        other = alike.get(normalize("NFC", name).strip().casefold())
-        if other is not None:
-            return (
-                f" Rename {other!r}: it differs from {name!r} in capitals, white space or how "
-                "accents are written."
-            )
-    return ""
 
 
 def match(

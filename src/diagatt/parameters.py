@@ -20,11 +20,12 @@ import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from sklearn.base import BaseEstimator
+
+if TYPE_CHECKING:  # the commands check names of columns before they import these, for two seconds
+    from sklearn.base import BaseEstimator
 
 LARGEST_COUNT = 2**31 - 1
 LARGEST_SEED = 2**32 - 1  # of NumPy's RandomState
@@ -61,7 +62,7 @@ def check(obj: BaseEstimator, prefix: str = "") -> None:
             raise ParameterError(
                 f"{prefix}{name} must be {rules[name].allowed}, got {shown(value)}."
             )
-        if isinstance(value, BaseEstimator) and hasattr(value, "rules"):
+        if hasattr(value, "rules") and hasattr(value, "get_params") and not isinstance(value, type):
             check(value, f"{prefix}{name}__")
 
 
@@ -188,6 +189,8 @@ def device() -> Rule:
     """Allow torch devices that this machine has."""
 
     def accepts(value: Any) -> bool:
+        import torch
+
         if not isinstance(value, str | torch.device):
             return False
         try:

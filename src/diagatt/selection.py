@@ -61,10 +61,14 @@ def select(
     n_samples, scheme, seed
         As in `splits`.
     """
-    folds = list(splits(n_samples, scheme, seed))
-    report: list[dict[str, Any]] = []
-    for candidate in candidates:
-        losses = [float(loss(candidate, train, held_out)) for train, held_out in folds]
-        report.append({"candidate": candidate, "loss": float(np.mean(losses)), "folds": losses})
+    # Fold by fold: candidates may share what they need of its samples, and one is kept at a time.
+    by_fold = [
+        [float(loss(candidate, train, held_out)) for candidate in candidates]
+        for train, held_out in splits(n_samples, scheme, seed)
+    ]
+    report: list[dict[str, Any]] = [
+        {"candidate": candidate, "loss": float(np.mean(losses)), "folds": list(losses)}
+        for candidate, losses in zip(candidates, zip(*by_fold, strict=True), strict=True)
+    ]
     means = np.array([r["loss"] for r in report])
     return candidates[int(np.argmin(np.where(np.isfinite(means), means, np.inf)))], report

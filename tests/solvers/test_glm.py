@@ -173,3 +173,22 @@ def test_more_features_than_samples_are_fitted_in_their_span(name):
         np.testing.assert_allclose(slope.sum(dim=0), 0, atol=1e-6)
         found = glm.fit_linear(family, *given, ridge, K)
         np.testing.assert_allclose(coef, found[0], atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "bernoulli", "poisson", "multinomial"])
+@pytest.mark.parametrize("width", [3, 2 * N])
+def test_trials_along_falling_ridges_end_at_the_optimum(name, width):
+    """Their objective is that of a fit to rounding, up to the square of the last gain."""
+    _, y, weights = (torch.from_numpy(part) for part in data(name))
+    features = torch.from_numpy(np.random.default_rng(2).normal(size=(N, width)))
+    family, K = get_family(name), 3 if name == "multinomial" else 1
+    fits = glm.LinearFits(features, weights)
+
+    def objective(coef, intercept, ridge):
+        loss = (weights * family.loss(y, features @ coef + intercept)).sum()
+        return float(loss + 0.5 * ridge * coef.square().sum())
+
+    for ridge in (100.0, 10.0, 1.0, 0.1):
+        tried = objective(*fits.fit(family, y, ridge, K, is_trial=True), ridge)
+        best = objective(*glm.fit_linear(family, features, y, weights, ridge, K), ridge)
+        assert best - 1e-9 * abs(best) <= tried <= best + 1e-7 * abs(best)

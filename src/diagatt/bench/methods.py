@@ -143,7 +143,7 @@ def accepts(function: Any, name: str) -> bool:
 
 
 #: Raise a method's number whenever a change of code changes its results: they are run again.
-REVISIONS: dict[str, int] = {"diagatt": 3}
+REVISIONS: dict[str, int] = {"diagatt": 4}
 
 
 class Own:

@@ -12,7 +12,6 @@ import torch
 
 from diagatt.arrays import (
     CODED,
-    MISSING,
     InputError,
     Place,
     as_frame,
@@ -30,6 +29,7 @@ from diagatt.arrays import (
 from diagatt.coerce.alignment import index_of
 from diagatt.coerce.usable import row_name
 from diagatt.names import Names, checked, names_of, order
+from diagatt.spelling import MISSING
 from diagatt.user_warnings import warn
 
 

@@ -53,11 +53,11 @@ def evaluate(
         from rich.console import Console
 
         from diagatt.files import write_atomically
-        from diagatt.kinds.files import load_model, read_inputs
+        from diagatt.kinds.files import read_inputs, read_model_file
 
-        fitted, columns = load_model(model)
-        inputs = read_inputs(data, options.without(columns, drop, asked), need_target=True)
-        found = scored(options.with_cache(fitted, cache), inputs, str(data))
+        file = read_model_file(model)
+        inputs = read_inputs(data, options.without(file.columns, drop, asked), need_target=True)
+        found = scored(options.with_cache(file.model(), cache), inputs, str(data))
         show(Console(highlight=False), counted(len(inputs)), found)
         if output is not None:
             content = {"samples": len(inputs), "interval": "bootstrap over samples, 95 %"}

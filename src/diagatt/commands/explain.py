@@ -52,18 +52,19 @@ def explain(
     """
     with outputs.writing(output, {"MODEL": model, "DATA": data}, overwrite=overwrite):
         _check_ending(output)
-        from diagatt.kinds.answers import answer
-        from diagatt.kinds.files import load_model, read_inputs
-        from diagatt.report import write_page
+        from diagatt.kinds.files import read_inputs, read_model_file
 
         if mpp is not None and heat_maps is None:
             raise ValueError("--mpp goes with --heat-maps: a page of rows has no micrometres.")
-        fitted, columns = load_model(model)
-        columns = options.without(columns, drop, asked)
+        file = read_model_file(model)
+        columns = options.without(file.columns, drop, asked)
         if heat_maps is not None and not KINDS["slide"].reads(data, columns):
             raise ValueError("--heat-maps are for slides: the model was fitted to something else.")
-        fitted = options.with_cache(fitted, cache)
         inputs = read_inputs(data, columns)
+        fitted = options.with_cache(file.model(), cache)
+        from diagatt.kinds.answers import answer
+        from diagatt.report import write_page
+
         if hasattr(fitted, "prepare"):  # a model that makes its own rows
             inputs = inputs.kind.in_memory(inputs)
         unit = columns.known.get("exposure")

@@ -120,14 +120,17 @@ def fit(
                 job.note_passed("no checkpoint")
             job.note_passed("output")
 
+        from diagatt.kinds.files import read_inputs
+
+        # Before torch is imported, so that a wrong name of a column is answered at once.
+        inputs = read_inputs(data, columns, need_target=True, memory=memory)
+
         from rich.console import Console
 
         from diagatt.distributed import joined
-        from diagatt.kinds.files import read_inputs
 
         with joined() as group:
             console = Console(highlight=False, quiet=group.rank > 0)
-            inputs = read_inputs(data, columns, need_target=True, memory=memory)
             given = (console, inputs, data, output, state, changed, seed, asked, class_weight)
             job_of_fit = _Fit(*given, owns_state=owns_state)
             job_of_fit.run(group, split, refit, family)

@@ -47,13 +47,15 @@ def predict(
         output = Path("predictions")
     with outputs.writing(output, reads, overwrite=overwrite, folder=parts, resumes=parts):
         _check_ending(output, parts)
-        from diagatt.kinds.answers import answer
-        from diagatt.kinds.files import load_model, read_inputs
+        from diagatt.kinds.files import read_inputs, read_model_file
         from diagatt.tables import no_formula
 
-        fitted, columns = load_model(model)
-        fitted = options.with_cache(fitted, cache)
+        file = read_model_file(model)
+        columns = file.columns
         inputs = read_inputs(data, options.without(columns, drop, asked), memory=memory)
+        fitted = options.with_cache(file.model(), cache)
+        from diagatt.kinds.answers import answer
+
         if parts:
             predict_parts(model, fitted, inputs, output)
         else:

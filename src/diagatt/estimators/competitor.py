@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 from abc import abstractmethod
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
@@ -57,6 +57,8 @@ class Competitor(RowsEstimator):
     n_located: int
     random_state: Any
     selection: str | int = "holdout"
+    # Whether only the loss of a fit is wanted, which may then end a little short of the optimum.
+    _is_trial: ClassVar[bool] = False
 
     # ------------------------------------------------------------------ for subclasses
 
@@ -101,15 +103,17 @@ class Competitor(RowsEstimator):
         candidates = [dict(zip(grid, v, strict=True)) for v in itertools.product(*grid.values())]
         if len(candidates) == 1:
             return candidates[0], []
-        memos: dict[bytes, dict] = {}
+        fold: dict[str, Any] = {}  # whose candidates are compared at the moment
 
         def held_out_loss(values: dict, train: np.ndarray, held_out: np.ndarray) -> float:
-            candidate = clone(self)
-            candidate._use(shared | values)
-            device = problem.y.device
-            part, rest = (problem.take(torch.from_numpy(s).to(device)) for s in (train, held_out))
-            candidate._train(part, seed, memos.setdefault(train.tobytes(), {}))
-            return float(rest.mean_loss(candidate._held_out_predictor(rest)))
+            if fold.get("train") is not train:
+                places = (torch.from_numpy(s).to(problem.y.device) for s in (train, held_out))
+                part, rest = (problem.take(samples) for samples in places)
+                fold.update(train=train, part=part, rest=rest, memo={})
+            candidate = copy(self)
+            candidate._use(shared | values | {"_is_trial": True})
+            candidate._train(fold["part"], seed, fold["memo"])
+            return float(fold["rest"].mean_loss(candidate._held_out_predictor(fold["rest"])))
 
         chosen, report = select(candidates, held_out_loss, problem.n_samples, self.selection, seed)
         return chosen, [{**r.pop("candidate"), **r} for r in report]

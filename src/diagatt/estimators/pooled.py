@@ -59,7 +59,8 @@ class _Pooled(Competitor):
     selection: str | int = "holdout"
     random_state: Any = None
 
-    grids: ClassVar = {"ridge": (0.1, 1.0, 10.0, 100.0, 1000.0)}
+    # From the largest: each trial starts from the one before.
+    grids: ClassVar = {"ridge": (1000.0, 100.0, 10.0, 1.0, 0.1)}
     rules: ClassVar = {"pool": one_of("mean", "max", "mean+max"), "ridge": several(at_least(0))}
     fitted_rules: ClassVar[attributes.Rules] = {
         "coef_": attributes.floats("float64"),
@@ -73,7 +74,7 @@ class _Pooled(Competitor):
             pooled = pool_rows(problem.values, problem.offsets, self.pool)
             memo["fits"] = LinearFits(pooled, problem.weights)
         given = (problem.family, problem.y, self.ridge_, problem.n_outputs)
-        coef, intercept = memo["fits"].fit(*given)
+        coef, intercept = memo["fits"].fit(*given, is_trial=self._is_trial)
         self.coef_, self.intercept_ = coef.T.numpy(), intercept.numpy()  # (K, P), (K,)
 
     def _fitted_shapes(self) -> dict[str, tuple[int, ...]]:
@@ -105,7 +106,7 @@ class PooledRegressor(Regression, _Pooled):
         Mean of each feature over rows, its maximum, or both side by side.
     ridge : float, "auto" or sequence
         λ of ½λ‖β‖², added to the summed loss, as ``alpha`` of scikit-learn's Ridge; "auto" tries
-        0.1, 1, 10, 100 and 1000.
+        1000, 100, 10, 1 and 0.1.
     family : {"auto", "gaussian", "poisson", "gamma"}
         "auto" is gaussian.
     n_located, selection, random_state

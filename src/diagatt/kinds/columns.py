@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from diagatt.parameters import shown
+
 if TYPE_CHECKING:
     from diagatt.kinds.tables import Table
 
@@ -96,8 +98,6 @@ class Columns:
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Columns:
         """Return the columns that `to_json` wrote; anything else is a ValueError."""
-        from diagatt.parameters import shown  # which imports torch; help needs none
-
         if not isinstance(stored, Mapping):
             raise ValueError(f"the columns are {shown(stored)}")
         stored = dict(stored)
@@ -121,8 +121,6 @@ class Columns:
 
 def _categories(stored: Any) -> dict[str, tuple[str, ...]]:
     """Return the words of categories that `to_json` wrote."""
-    from diagatt.parameters import shown
-
     fits = isinstance(stored, Mapping) and all(
         isinstance(words, list | tuple) and all(isinstance(word, str) for word in words)
         for words in stored.values()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,24 +120,45 @@ def _quiet(document: Any) -> Any:
     return {k: False if (k, v) == ("verbose", True) else _quiet(v) for k, v in document.items()}
 
 
-def load_model(path: Path) -> tuple[Any, Columns]:
-    """Read any model of this library, and the columns it was fitted to.
+@dataclass(frozen=True)
+class ModelFile:
+    """A model file that was read, and whose model is not made yet.
 
-    Only the room that holds the model's class is imported.
+    What a command must know before, the columns, is known without torch.
     """
+
+    path: Path
+    tensors: dict[str, Any]
+    document: dict[str, Any]
+    columns: Columns
+
+    def model(self) -> Any:
+        """Return the model; only the room that holds its class is imported."""
+        name = self.document.get("class")
+        for kind in KINDS.values():
+            if name in kind.models:
+                home = getattr(import_module(kind.home), name)
+                return home.from_document(self.tensors, self.document, self.path)
+        from diagatt.persistence import restore
+
+        return restore(self.tensors, self.document, self.path)
+
+
+def read_model_file(path: Path) -> ModelFile:
+    """Read the file of any model of this library, and the columns that it was fitted to."""
     from diagatt import modelfile
 
     tensors, document = modelfile.read(path)
     try:
-        name, columns = document.get("class"), Columns.from_json(document.get("columns", {}))
+        columns = Columns.from_json(document.get("columns", {}))
         empty = document.get("parameters", {}).get("missing") == "marginalize"
         columns = replace(columns, of_a_model=True, takes_empty=empty)
     except (ValueError, AttributeError) as error:
         raise modelfile.ModelFileError(f"{path} is damaged: {error}.") from error
-    for kind in KINDS.values():
-        if name in kind.models:
-            home = import_module(kind.home)
-            return getattr(home, name).from_document(tensors, document, path), columns
-    from diagatt.persistence import restore
+    return ModelFile(path, tensors, document, columns)
 
-    return restore(tensors, document, path), columns
+
+def load_model(path: Path) -> tuple[Any, Columns]:
+    """Read any model of this library, and the columns it was fitted to."""
+    found = read_model_file(path)
+    return found.model(), found.columns

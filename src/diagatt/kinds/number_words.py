@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection
 from typing import Any
 
+from diagatt.spelling import MISSING
+
 # Responses of more different numbers than this are not classes.
 MOST_GRADES = 20
 _OTHERWISE = {
@@ -43,8 +45,6 @@ def advice(words: Collection[str]) -> str:
     >>> advice(["high"])
     ''
     """
-    from diagatt.arrays import MISSING  # which imports torch; help needs none
-
     if words and all(word.strip().lower() in MISSING for word in words):
         return "leave cells empty where a number is missing"
     for way, pattern in _OTHERWISE.items():

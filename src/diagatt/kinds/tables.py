@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from diagatt.kinds.number_words import is_number, refuse_broken_numbers
+from diagatt.spelling import nearly
 
 TEXT = (".csv", ".tsv", ".jsonl", ".ndjson")
 ENDINGS = (*TEXT, ".parquet", ".feather", ".arrow")
@@ -90,8 +91,6 @@ class Table:
         is_text = _ending(Path(self.name)) in (".csv", ".tsv")
         if is_text and any(is_number(own) for own in self.names):
             return " The first line must hold the names of the columns."
-        from diagatt.names import nearly  # which imports torch
-
         return nearly([name], self.names)
 
     def column(self, name: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import accuracy_score, roc_auc_score
+import sklearn  # its metrics, which take 0.2 s, are imported when they are first used
 
 from diagatt.arguments import Count, Numbers, WholeNumbers
 from diagatt.arrays import InputError
@@ -28,7 +28,7 @@ def accuracy(y: Any, predicted: Any, *, sample_weight: Any = None) -> float:
     >>> accuracy(["ill", "well"], ["ill", "ill"])
     0.5
     """
-    return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+    return float(sklearn.metrics.accuracy_score(y, predicted, sample_weight=sample_weight))
 
 
 def class_scores(y: WholeNumbers, probability: Numbers, ordered: bool = False) -> dict[str, float]:
@@ -58,7 +58,7 @@ def class_scores(y: WholeNumbers, probability: Numbers, ordered: bool = False) -
     found = {}
     if len(present) == p.shape[1]:
         ranked = p[:, 1] if p.shape[1] == 2 else p
-        found["auc"] = float(roc_auc_score(y, ranked, multi_class="ovr"))
+        found["auc"] = float(sklearn.metrics.roc_auc_score(y, ranked, multi_class="ovr"))
     if ordered:
         found["kappa"] = quadratic_kappa(y, p.argmax(axis=1), p.shape[1])
         found["rps"] = ranked_probability_score(y, probability)

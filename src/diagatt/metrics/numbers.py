@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import sklearn  # its metrics, which take 0.2 s, are imported when they are first used
 import torch
-from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
 from diagatt.arguments import Numbers
 from diagatt.families import counts_trials, get_family
@@ -38,8 +38,8 @@ def number_scores(y: Numbers, mean: Numbers, family: str = "gaussian") -> dict[s
     if counts_trials(family):
         return _share_scores(y, mean)
     y, mean = _pair(y, mean, "mean")
-    found = {"r2": float(r2_score(y, mean))} if np.ptp(y) > 0 else {}
-    found |= {"rmse": rmse(y, mean), "mae": float(mean_absolute_error(y, mean))}
+    found = {"r2": float(sklearn.metrics.r2_score(y, mean))} if np.ptp(y) > 0 else {}
+    found |= {"rmse": rmse(y, mean), "mae": float(sklearn.metrics.mean_absolute_error(y, mean))}
     # The dispersion is estimated from the other half of the samples, so there must be one.
     return (
         found if len(y) < 2 else found | {"log_score": float(log_density(y, mean, family).mean())}
@@ -63,9 +63,10 @@ def _share_scores(y: Numbers, mean: Numbers) -> dict[str, float]:
     observed, mean = _pair(shares(y), mean, "mean")
     trials = np.asarray(y, dtype=np.float64).sum(axis=1)
     how = {"sample_weight": trials}
-    found = {"r2": float(r2_score(observed, mean, **how))} if np.ptp(observed) > 0 else {}
-    found["rmse"] = float(root_mean_squared_error(observed, mean, **how))
-    found["mae"] = float(mean_absolute_error(observed, mean, **how))
+    r2 = sklearn.metrics.r2_score
+    found = {"r2": float(r2(observed, mean, **how))} if np.ptp(observed) > 0 else {}
+    found["rmse"] = float(sklearn.metrics.root_mean_squared_error(observed, mean, **how))
+    found["mae"] = float(sklearn.metrics.mean_absolute_error(observed, mean, **how))
     family = get_family("binomial")
     z = family.link(torch.from_numpy(np.clip(mean, FLOOR, 1 - FLOOR))[:, None])
     response = torch.as_tensor(np.asarray(y, dtype=np.float64))
@@ -84,7 +85,7 @@ def rmse(y: Numbers, prediction: Numbers) -> float:
     >>> rmse([1.0, 2.0], [1.0, 4.0])
     1.4142135623730951
     """
-    return float(root_mean_squared_error(*_pair(y, prediction, "prediction")))
+    return float(sklearn.metrics.root_mean_squared_error(*_pair(y, prediction, "prediction")))
 
 
 def mean_deviance(family_name: str, y: Numbers, mean: Numbers) -> float:

@@ -13,9 +13,10 @@ from diagatt.rowmaps.base import (
     MOST_WIDE,
     AffineMap,
     RowMap,
-    common_scale,
     positive,
+    proportional,
 )
+from diagatt.rowmaps.extents import extents
 
 
 class Unit(RowMap):
@@ -88,7 +89,16 @@ class Common(Unit):
     name = "common"
 
     def _fit(self, values: Tensor, weights: Tensor) -> None:
-        self.scale = common_scale(self.scale)
+        self.scale = proportional(torch.ones_like(self.scale), self.scale)
+
+
+class Range(Unit):
+    """Features are centred and divided by how far they extend, in units of their own."""
+
+    name = "range"
+
+    def _fit(self, values: Tensor, weights: Tensor) -> None:
+        self.scale = proportional(extents(values[weights > 0]), self.scale)
 
 
 class UnitMeans(Unit):
@@ -109,5 +119,11 @@ class CommonMeans(UnitMeans):
 
     name = "common means"
 
-    def _fit(self, values: Tensor, weights: Tensor) -> None:
-        self.scale = common_scale(self.scale)
+    _fit = Common._fit
+
+
+class RangeMeans(UnitMeans):
+    """Mean rows in their own span, each feature divided by how far its means extend."""
+
+    name = "range means"
+    _fit = Range._fit

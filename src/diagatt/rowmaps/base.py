@@ -22,6 +22,8 @@ LEAST_SPREAD = 16
 # Numbers that are transformed in one go, in float64: as many as a cache holds.
 BLOCK_NUMBERS, LEAST_BLOCK = 2**18, 256
 
+# Fits see mapped rows in steps of one over this: about a millionth of their spread.
+STEPS = 2**20
 # Rows at most that the subspace of more than `MOST_WIDE` features is fitted to.
 SUBSPACE_ROWS = 2048
 
@@ -253,9 +255,21 @@ def row_blocks(values: Tensor) -> list[slice]:
     return [slice(start, start + count) for start in range(0, len(values), count)]
 
 
-def common_scale(scale: Tensor) -> Tensor:
-    """Return one scale for all features, repeated: the root of their mean variance."""
-    return scale.square().mean().sqrt().expand_as(scale).clone()
+def proportional(measure: Tensor, spread: Tensor) -> Tensor:
+    """Return scales of features, (d,), with the proportions of a measure of them.
+
+    The features that they divide have a mean variance of one.
+    """
+    return measure * (spread / measure).square().mean().sqrt()
+
+
+def settled(mapped: Tensor) -> Tensor:
+    """Return mapped rows without the digits that depend on units and shifts of features.
+
+    Steps of a fit may magnify the last digit of a row a millionfold, so that the same rows in
+    other units would end in another fit.
+    """
+    return (mapped * STEPS).round_().div_(STEPS)
 
 
 def positive(scale: Tensor) -> Tensor:

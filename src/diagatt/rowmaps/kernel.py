@@ -20,7 +20,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from diagatt.rowmaps.base import RowMap, common_scale, positive, row_blocks, signed
+from diagatt.rowmaps.base import RowMap, positive, proportional, row_blocks, settled, signed
+from diagatt.rowmaps.extents import extents
 
 # Landmarks at most, and rows per landmark at least: rows that are landmarks themselves are better
 # described than new ones.
@@ -43,7 +44,7 @@ class Kernel(RowMap):
     landmarks: Tensor  # (m, k)
 
     def _fit(self, values: Tensor, weights: Tensor) -> None:
-        u = super()._transformed(values[weights > 0].double(), 0.0)
+        u = settled(super()._transformed(values[weights > 0].double(), 0.0))
         self.register_buffer("landmarks", choose_landmarks(u))
 
     def _transformed(self, x: Tensor, rounding: float) -> Tensor:
@@ -78,7 +79,17 @@ class CommonKernel(Kernel):
     name = "common kernel"
 
     def _fit(self, values: Tensor, weights: Tensor) -> None:
-        self.scale = common_scale(self.scale)
+        self.scale = proportional(torch.ones_like(self.scale), self.scale)
+        super()._fit(values, weights)
+
+
+class RangeKernel(Kernel):
+    """Features divided by how far they extend, seen through a Gaussian kernel."""
+
+    name = "range kernel"
+
+    def _fit(self, values: Tensor, weights: Tensor) -> None:
+        self.scale = proportional(extents(values[weights > 0]), self.scale)
         super()._fit(values, weights)
 
 

@@ -14,7 +14,7 @@ from diagatt.solvers.base import Model, Solver
 from diagatt.solvers.existence import Existence, existence_test, together
 from diagatt.solvers.folds import OutOfFold, content_folds
 from diagatt.solvers.gradient.train import predictors
-from diagatt.solvers.outlying_rows import OUTLYING_SHARE, outlying_row_test
+from diagatt.solvers.outlying_rows import outlying_row_test
 from diagatt.solvers.problem import Problem, Samples
 from diagatt.solvers.uniform import Uniform
 
@@ -86,5 +86,5 @@ def cross_fit(solver: Solver, problem: Problem, model: Model, seed: int) -> OutO
         return OutOfFold(samples, folds, found, None)
     eta, of_means = torch.cat(attending)[back], torch.cat(pooled)[back]
     test = existence_test(samples, folds, eta, of_means)
-    outlying = (outlying_row_test(samples, of_means, seed), OUTLYING_SHARE)
-    return OutOfFold(samples, folds, found, together([(test, 1 - OUTLYING_SHARE), outlying]))
+    outlying, share = outlying_row_test(samples, of_means, seed)
+    return OutOfFold(samples, folds, found, together([(test, 1 - share), (outlying, share)]))

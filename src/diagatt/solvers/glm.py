@@ -20,8 +20,9 @@ from diagatt.solvers.problem import Problem, RememberedPart, Samples
 NEWTON_COEFFICIENTS, QUADRATIC_COEFFICIENTS = 3000, 10_000
 # Newton steps at most.
 NEWTON_STEPS = 100
-# The gain of a Newton step, relative to the objective, that rounding hides.
-HIDDEN = 1e-11
+# The gain of a Newton step, relative to the objective, that rounding hides; and the one after which
+# a fit is good enough for its loss to be compared: what is left is of the order of its square.
+HIDDEN, TRIAL_GAIN = 1e-11, 1e-6
 OVERFLOW = (
     "the squares of the features overflow: standardize the rows, for example with scikit-learn's "
     "StandardScaler on X.values."
@@ -42,6 +43,7 @@ def fit_glm(
     start: Tensor | None = None,
     max_steps: int = NEWTON_STEPS,
     offset: Tensor | None = None,
+    tolerance: float = 0.0,
 ) -> Tensor:
     r"""Minimize :math:`\frac{1}{Σw}\sum_i w_i ℓ(y_i, f_i^⊤β + o_i) + \frac12 \sum_k λ_k ‖β_k‖²`.
 
@@ -58,6 +60,9 @@ def fit_glm(
         Newton steps at most.
     offset : tensor of shape (n, K), optional
         o, a known part of the predictor.
+    tolerance : float
+        A Newton step that promises less than this share of the objective is the last one. With 0,
+        steps end where rounding does not allow better ones.
 
     Returns
     -------
@@ -75,7 +80,7 @@ def fit_glm(
     offsets, none = torch.arange(len(F) + 1, device=F.device), F.new_empty(len(F), 0)
     given = (y.double(), weights.double(), none, n_outputs)
     samples = Samples(family, F, offsets, *given, offset=offset)
-    return fit_glm_of(samples, lambda part: part.values, penalty, start, max_steps)
+    return fit_glm_of(samples, lambda part: part.values, penalty, start, max_steps, tolerance)
 
 
 def row_span(features: Tensor) -> Tensor:
@@ -95,13 +100,14 @@ def fit_glm_of(
     penalty: Tensor,
     start: Tensor | None = None,
     max_steps: int = NEWTON_STEPS,
+    tolerance: float = 0.0,
 ) -> Tensor:
     """Minimize the objective of `fit_glm` in passes; `features` returns the features of a part.
 
     A loss with kinks is rounded first, less and less (`Family.sharpened`).
     """
     for family in problem.family.sharpened():
-        start = _fit_family(problem, family, features, penalty, start, max_steps)
+        start = _fit_family(problem, family, features, penalty, start, max_steps, tolerance)
     assert start is not None
     return start
 
@@ -113,6 +119,7 @@ def _fit_family(
     penalty: Tensor,
     start: Tensor | None,
     max_steps: int,
+    tolerance: float,
 ) -> Tensor:
     K, weight = problem.n_outputs, problem.total_weight
     ridge = penalty.double()[:, None]
@@ -123,63 +130,53 @@ def _fit_family(
         z = features_of(part) @ beta
         return z if part.offset is None else z + part.offset.double()
 
-    def losses(part: Samples, beta: Tensor) -> Tensor:
-        z = predictor(part, beta)
-        return (part.weights.double() / weight * family.loss(part.y.double(), z)).sum()
+    def terms(part: Samples, beta: Tensor, order: int) -> list[Tensor]:
+        """Return the loss, its slope (P, K) and its curvature (P·K, P·K), up to the order."""
+        F, z, w, y = (
+            features_of(part),
+            predictor(part, beta),
+            part.weights.double(),
+            part.y.double(),
+        )
+        w = w / weight
+        found = [(w * family.loss(y, z)).sum()]
+        if order > 0:
+            found.append(F.T @ (w[:, None] * family.gradient(y, z)))
+        if order > 1:
+            found.append(_hessian(F, w[:, None, None] * family.curvature(y, z)))
+        return found
 
-    def gradient(part: Samples, beta: Tensor) -> Tensor:  # (P, K)
-        F, w = features_of(part), part.weights.double() / weight
-        return F.T @ (w[:, None] * family.gradient(part.y.double(), predictor(part, beta)))
-
-    def hessian(part: Samples, beta: Tensor) -> Tensor:  # (P·K, P·K)
-        F, w = features_of(part), part.weights.double() / weight
-        z = predictor(part, beta)
-        return _hessian(F, w[:, None, None] * family.curvature(part.y.double(), z))
-
-    def objective(beta: Tensor) -> Tensor:
-        (loss,) = problem.total(lambda part: [losses(part, beta)])
-        return loss + 0.5 * (ridge * beta.square()).sum()
-
-    def slope(beta: Tensor) -> tuple[Tensor, Tensor]:
-        value, slope = problem.total(lambda part: [losses(part, beta), gradient(part, beta)])
-        return value + 0.5 * (ridge * beta.square()).sum(), slope + ridge * beta
-
-    def derivatives(beta: Tensor) -> tuple[Tensor, Tensor]:
-        slope, curvature = problem.total(lambda p: [gradient(p, beta), hessian(p, beta)])
-        diagonal = torch.diag(ridge.expand(len(ridge), K).flatten())
-        return slope + ridge * beta, curvature + diagonal
+    def of_risk_sets(whole: Samples, beta: Tensor, order: int) -> list[Tensor]:
+        """Return the same of a family that couples samples."""
+        risk, F, z = whole.risk_sets, features_of(whole), predictor(whole, beta)[:, 0]
+        loss, slope = risk.loss_and_gradient(z)
+        found = [loss / weight, F.T @ slope[:, None] / weight]
+        return [*found, risk.hessian(z, F) / weight] if order > 1 else found[: order + 1]
 
     whole = problem.in_memory
-    if whole is not None and family.couples_samples:
-        objective, derivatives, slope = _coupled(whole, features_of, predictor, ridge)
+
+    def evaluate(beta: Tensor, order: int) -> list[Tensor]:
+        """Return the objective and its derivatives up to the order, from one pass."""
+        if whole is not None and family.couples_samples:
+            found = of_risk_sets(whole, beta, order)
+        else:
+            found = problem.total(lambda part: terms(part, beta, order))
+        found[0] = found[0] + 0.5 * (ridge * beta.square()).sum()
+        if order > 0:
+            found[1] = found[1] + ridge * beta
+        if order > 1:
+            found[2] = found[2] + torch.diag(ridge.expand(len(ridge), K).flatten())
+        return found
+
     limit = QUADRATIC_COEFFICIENTS if family.is_quadratic else NEWTON_COEFFICIENTS
     if beta.numel() > limit:
+
+        def slope(beta: Tensor) -> tuple[Tensor, Tensor]:
+            value, slope = evaluate(beta, 1)
+            return value, slope
+
         return minimize_lbfgs(slope, beta, max_steps=2000, tolerance=1e-8, ftol=1e-13).x
-    return _newton(objective, derivatives, beta, max_steps)
-
-
-def _coupled(
-    whole: Samples,
-    features_of: Callable[[Samples], Tensor],
-    predictor: Callable[[Samples, Tensor], Tensor],
-    ridge: Tensor,
-) -> tuple[Callable, Callable, Callable]:
-    """Return objective, gradient with Hessian, and value with gradient of a coupled family."""
-    risk, weight = whole.risk_sets, whole.total_weight
-
-    def objective(beta: Tensor) -> Tensor:
-        loss = risk.loss(predictor(whole, beta)[:, 0]) / weight
-        return loss + 0.5 * (ridge * beta.square()).sum()
-
-    def gradient(beta: Tensor) -> Tensor:
-        slope = risk.gradient(predictor(whole, beta)[:, 0])[:, None] / weight
-        return features_of(whole).T @ slope + ridge * beta
-
-    def derivatives(beta: Tensor) -> tuple[Tensor, Tensor]:
-        hessian = risk.hessian(predictor(whole, beta)[:, 0], features_of(whole)) / weight
-        return gradient(beta), hessian + torch.diag(ridge[:, 0])
-
-    return objective, derivatives, lambda beta: (objective(beta), gradient(beta))
+    return _newton(evaluate, beta, max_steps, tolerance, family.is_quadratic)
 
 
 def fit_linear(
@@ -229,6 +226,7 @@ class LinearFits:
         F, self.weights = features.double(), weights.double()
         self.center = (self.weights / self.weights.sum()) @ F  # (P,)
         self.F = F - self.center
+        self._trials: dict[int, Tensor] = {}  # the last one by its count of coefficients
 
     @cached_property
     def _inside(self) -> tuple[Tensor, Tensor]:
@@ -237,32 +235,52 @@ class LinearFits:
         return basis, self.F @ basis
 
     def fit(
-        self, family: Family, y: Tensor, ridge: float, n_outputs: int = 1
+        self,
+        family: Family,
+        y: Tensor,
+        ridge: float,
+        n_outputs: int = 1,
+        is_trial: bool = False,
     ) -> tuple[Tensor, Tensor]:
-        """Return coefficients, (P, K), and intercepts, (K,), of one ridge."""
+        """Return coefficients, (P, K), and intercepts, (K,), of one ridge.
+
+        A trial starts from the one before, and ends a little short of the optimum. It is quickest
+        if ridges fall from one to the next.
+        """
         is_wide = ridge > 0 and self.F.shape[1] > len(self.F)
         F = self._inside[1] if is_wide else self.F
         F = torch.cat([F, F.new_ones(len(F), 1)], dim=1)
         penalty = F.new_full((F.shape[1],), ridge / float(self.weights.sum()))
         penalty[-1] = 0
-        beta = fit_glm(family, F, y, self.weights, penalty, n_outputs)
+        start = self._trials.get(F.shape[1]) if is_trial else None
+        how = {"start": start, "tolerance": TRIAL_GAIN if is_trial else 0.0}
+        beta = fit_glm(family, F, y, self.weights, penalty, n_outputs, **how)
+        if is_trial:
+            self._trials[F.shape[1]] = beta
         coef = self._inside[0] @ beta[:-1] if is_wide else beta[:-1]
         return coef, beta[-1] - self.center @ coef
 
 
-def _newton(objective, derivatives, beta: Tensor, max_steps: int) -> Tensor:
+def _newton(
+    evaluate: Callable[[Tensor, int], list[Tensor]],
+    beta: Tensor,
+    max_steps: int,
+    tolerance: float,
+    is_quadratic: bool,
+) -> Tensor:
     """Take Newton steps with a line search, except for the last ones, which are taken in full.
 
     The gain of a step is of the order of its square. Once it is below `HIDDEN`, rounding hides
     it from the objective, but the gradient still falls. Steps continue until the gradient has
     reached the rounding level as well: until the gain is negligible or no longer shrinks.
+
+    Most steps are taken in full, and the next one needs the derivatives where they end: the first
+    trial computes them along with the value. A quadratic objective has one curvature.
     """
-    value, last_gain = objective(beta), math.inf
+    value, gradient, hessian = evaluate(beta, 2)  # (), (P, K), (P·K, P·K)
+    solve, last_gain, order = _inverse(hessian), math.inf, 1 if is_quadratic else 2
     for _ in range(max_steps):
-        gradient, hessian = derivatives(beta)  # (P, K), (P·K, P·K)
-        if not bool(torch.isfinite(hessian).all()):
-            raise DivergedError(OVERFLOW)
-        step = -_solve(hessian, gradient.flatten()).reshape(beta.shape)
+        step = -solve(gradient.flatten()).reshape(beta.shape)
         gain = -float((gradient * step).sum())  # twice what the quadratic model promises
         unit = max(1.0, abs(float(value)))
         if gain <= HIDDEN * unit:
@@ -271,17 +289,25 @@ def _newton(objective, derivatives, beta: Tensor, max_steps: int) -> Tensor:
             beta, last_gain = beta + step, gain
             if gain <= HIDDEN**2 * unit:
                 break
-            continue
-        scale = 1.0
-        while scale > 1e-10:
-            candidate = beta + scale * step
-            new = objective(candidate)
-            if torch.isfinite(new) and new <= value - 1e-4 * scale * gain:
+            found = evaluate(beta, order)
+        else:
+            scale = 1.0
+            while scale > 1e-10:
+                candidate = beta + scale * step
+                found = evaluate(candidate, order if scale == 1.0 else 0)
+                if torch.isfinite(found[0]) and found[0] <= value - 1e-4 * scale * gain:
+                    break
+                scale /= 2
+            else:  # no descent left in floating point
+                return beta
+            beta = candidate
+            if gain <= tolerance * unit:
                 break
-            scale /= 2
-        else:  # no descent left in floating point
-            return beta
-        beta, value = candidate, new
+            if scale < 1.0:
+                found = evaluate(beta, order)
+        value, gradient = found[:2]
+        if not is_quadratic:
+            solve = _inverse(found[2])
     return beta
 
 
@@ -292,13 +318,15 @@ def _hessian(F: Tensor, curvature: Tensor) -> Tensor:
     return hessian.permute(0, 1, 3, 2).reshape(P * K, P * K)
 
 
-def _solve(matrix: Tensor, right: Tensor) -> Tensor:
-    """Return the least-norm solution of a positive semidefinite system."""
+def _inverse(matrix: Tensor) -> Callable[[Tensor], Tensor]:
+    """Return what gives least-norm solutions of a positive semidefinite system."""
+    if not bool(torch.isfinite(matrix).all()):
+        raise DivergedError(OVERFLOW)
     factor, failed = torch.linalg.cholesky_ex(matrix)
     diagonal = factor.diagonal()
     if not failed and float(diagonal.min()) > 1e-6 * float(diagonal.max()):
-        return torch.cholesky_solve(right[:, None], factor)[:, 0]
+        return lambda right: torch.cholesky_solve(right[:, None], factor)[:, 0]
     values, vectors = torch.linalg.eigh(matrix)
     cut = values.abs().max() * len(values) * 1e-14
     inverse = torch.where(values > cut, 1 / values.clamp(min=1e-300), 0.0)
-    return vectors @ (inverse * (vectors.T @ right))
+    return lambda right: vectors @ (inverse * (vectors.T @ right))

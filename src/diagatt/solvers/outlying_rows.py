@@ -20,6 +20,11 @@ direction of this difference and :math:`u = V^{-1/2} s`,
 is compared with its distribution for standard normal u, given m and e. m is shortened to length 2
 if it is longer, so that mean rows do not dominate the test. The test is done with and without
 predictions among the columns, and the larger p-value counts.
+
+The share of the level that the test deserves beside others depends on whether one row of each
+sample differs. Rows tell this without responses: the model with one outlying row must be better
+than those in which all rows are alike, and in which each row may differ
+(`diagatt.solvers.distinct_rows`).
 """
 
 from __future__ import annotations
@@ -28,6 +33,7 @@ import math
 
 import numpy as np
 import torch
+from scipy.special import expit
 from scipy.stats import ncx2, norm
 from torch import Tensor
 
@@ -36,6 +42,7 @@ from diagatt.rowmaps import MOST_WIDE, components_of_few_rows, signed, thinned
 from diagatt.scores import get_score_form
 from diagatt.segments import segment_mean, segment_sum
 from diagatt.solvers.base import Model
+from diagatt.solvers.distinct_rows import exclusiveness, log_ratios
 from diagatt.solvers.existence import (
     SAMPLES_PER_DIRECTION,
     Existence,
@@ -48,9 +55,9 @@ from diagatt.solvers.likelihood.latent_rows import LatentRows
 from diagatt.solvers.likelihood.starts import starting_models
 from diagatt.solvers.problem import Samples, group_sums, mean_rows
 
-# Share of the level for this test where another one is made as well. Cross-fitting has more power
-# only for active rows that do not differ from the others, and needs larger effects.
-OUTLYING_SHARE = 0.5
+# Shares of the level for this test where another one is made as well: if rows are alike, so that
+# only responses tell which of them is active, and if one row of each sample differs.
+ALIKE_SHARE, DISTINCT_SHARE = 0.2, 0.85
 # Dimensions of rows: at most this many, and at most one for each output and this many samples.
 MOST_DIMENSIONS, SAMPLES_PER_DIMENSION = 20, 15
 # EM ends after this many passes, or when a sample's log-likelihood gains less than this.
@@ -67,8 +74,12 @@ LEAST_VARIANCE = 1e-10
 POINTS = 2000
 
 
-def outlying_row_test(samples: Samples, pooled: Tensor | None, seed: int) -> Existence | None:
-    """Test whether the outlying row adds to the null model; None if rows do not differ.
+def outlying_row_test(
+    samples: Samples, pooled: Tensor | None, seed: int
+) -> tuple[Existence | None, float]:
+    """Test whether the outlying row adds to the null model; None if rows do not vary.
+
+    The test comes with its share of the level, which depends on rows only.
 
     Parameters
     ----------
@@ -81,8 +92,10 @@ def outlying_row_test(samples: Samples, pooled: Tensor | None, seed: int) -> Exi
     """
     rows = _few_dimensions(samples)
     if rows.n_features == 0:
-        return None
-    q = segment_sum(_probabilities(rows, seed) * rows.values, rows.offsets)  # (n, m)
+        return None, ALIKE_SHARE
+    probabilities, is_distinct = _outlying(rows, seed)
+    share = ALIKE_SHARE + (DISTINCT_SHARE - ALIKE_SHARE) * is_distinct
+    q = segment_sum(probabilities * rows.values, rows.offsets)  # (n, m)
     # The longer the sample, the more its most outlying row differs from the others.
     sizes = torch.cat([samples.covariates.double(), samples.row_mass.log()[:, None]], dim=1)
     columns = torch.cat([mean_rows(samples, torch.float64), sizes], dim=1)
@@ -95,9 +108,10 @@ def outlying_row_test(samples: Samples, pooled: Tensor | None, seed: int) -> Exi
     for null in nulls:
         p_value = _p_value(samples, q, _Regression(samples, null), without_means, difference)
         if p_value is None:
-            return None
+            return None, share
         p_values.append(p_value)
-    return Existence(float(norm.isf(max(p_values))), max(p_values), samples.n_samples, 0)
+    found = Existence(float(norm.isf(max(p_values))), max(p_values), samples.n_samples, 0)
+    return found, share
 
 
 class _Regression:
@@ -166,14 +180,23 @@ def main_directions(values: Tensor, most: int) -> Tensor:
     return values.double()
 
 
-def _probabilities(rows: Samples, seed: int) -> Tensor:
-    """Return the probability of each row to be the outlying one, from rows alone, (N, 1)."""
+def _outlying(rows: Samples, seed: int) -> tuple[Tensor, float]:
+    """Return the probability of each row to be the outlying one, (N, 1), and if there are any.
+
+    The latter is a weight like Akaike's: the model in which one row differs in its mean and its
+    covariance has m + m(m + 1)/2 parameters more than that of rows that are alike, and as many as
+    that in which each row may differ.
+    """
     em = EM(Expectation(rows, get_score_form("affine")), Likelihood().settings(Model()))
     starts = starting_models(em, rows, np.random.default_rng(seed))
     fits = (_of_rows_alone(em, starts[name][0]) for name in ("outlier", "random"))
-    model = max(fits, key=lambda fit: fit[0])[1]
+    log_likelihood, model = max(fits, key=lambda fit: fit[0])
+    alike = em.expect(starts["response"][0], 0.0).log_likelihood
+    m = rows.n_features
+    gain = (log_likelihood - alike) * rows.n_samples / em.weight  # weights have any unit
+    gains = gain - m - m * (m + 1) / 2, exclusiveness(rows, log_ratios(rows, model.rows))
     found = em.expectation.of_part(rows).run(model.rows, model.response, 0.0, keep=True)
-    return torch.cat(found.responsibilities)
+    return torch.cat(found.responsibilities), float(expit(min(gains)))
 
 
 def _of_rows_alone(em: EM, model: LatentRows) -> tuple[float, LatentRows]:

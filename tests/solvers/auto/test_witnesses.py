@@ -15,7 +15,7 @@ from diagatt.solvers.auto.witnesses import (
 )
 from diagatt.solvers.base import Model
 from diagatt.solvers.existence import existence_test, together
-from diagatt.solvers.outlying_rows import OUTLYING_SHARE, outlying_row_test
+from diagatt.solvers.outlying_rows import outlying_row_test
 from tests.solvers.auto.samples import problem
 
 N = 60
@@ -46,8 +46,9 @@ def test_the_witness_is_heard(contest):
     later = contest.folds >= DECIDING_FOLDS
     part = contest.samples.take(torch.nonzero(later)[:, 0])
     chosen = existence_test(part, contest.folds[later] - DECIDING_FOLDS, witness.z[later])
-    outlying = outlying_row_test(contest.samples, None, contest.seed)
-    tests = [(alone, NAMED_SHARE), (chosen, CHOSEN_SHARE), (outlying, OUTLYING_SHARE)]
+    outlying, share = outlying_row_test(contest.samples, None, contest.seed)
+    rest = 1 - share
+    tests = [(alone, rest * NAMED_SHARE), (chosen, rest * CHOSEN_SHARE), (outlying, share)]
     assert found.p_value == pytest.approx(together(tests).p_value, rel=1e-9)
 
 
@@ -72,8 +73,9 @@ def test_who_was_chosen_is_judged_where_nobody_had_chosen(contest):
     alone = existence_test(part, contest.folds[later] - DECIDING_FOLDS, chosen.z[later])
     assert (found.n_folds, found.n_samples) == (3, int(later.sum()))
     named = existence_test(contest.samples, contest.folds, witness.z)
-    outlying = outlying_row_test(contest.samples, None, contest.seed)
-    tests = [(named, NAMED_SHARE), (alone, CHOSEN_SHARE), (outlying, OUTLYING_SHARE)]
+    outlying, share = outlying_row_test(contest.samples, None, contest.seed)
+    rest = 1 - share
+    tests = [(named, rest * NAMED_SHARE), (alone, rest * CHOSEN_SHARE), (outlying, share)]
     assert found.p_value == pytest.approx(together(tests).p_value, rel=1e-9)
     chosen.z[~later] = 1e3 * noise(2)[~later, None]
     assert contest_existence(contest, [witness, chosen]) == found

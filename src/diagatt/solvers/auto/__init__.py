@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -51,6 +51,8 @@ logger = logging.getLogger(__name__)
 ALL_SAMPLES, CONTEST_ROWS, LEAST_SAMPLES = 2000, 20_000, 300
 # With more rows times score parameters than this, fewer ways to fit compete.
 LARGE_CONTEST = 30_000_000
+# The row map whose scale depends on the units of features.
+WITH_UNITS = "common"
 # Rows times squared features up to which the contest computes in float64.
 EXACT_SIZE = 2_000_000
 
@@ -196,11 +198,14 @@ class Auto(Solver):
             contest.enter(Contestant("given", solver=solver) for solver in self.contestants)
             return
         maps = distinct_maps(contest.samples.values, row_weights(contest.samples))
+        free = [rows for rows in maps if rows != WITH_UNITS]
         if model.is_plain:
-            self._enter_one_head(contest, maps)
+            self._enter_one_head(contest, free)
+            if free != maps:
+                self._enter_common(contest)
             return
         tried = (
-            several_heads_contestants(maps, family, model.n_heads)
+            several_heads_contestants(free, family, model.n_heads)
             if model.has_affine_scores
             else solver_contestants(model, family)
         )
@@ -208,33 +213,46 @@ class Auto(Solver):
 
     def _enter_one_head(self, contest: Contest, maps: list[str]) -> None:
         """Enter the contestants of the plain model; those without attention come first."""
-        part, family = contest.samples, contest.samples.family
-        width = score_width(min(part.n_features, MOST_DIMENSIONS))
-        coarse = part.n_rows * width > LARGE_CONTEST
+        part, family, scope = contest.samples, contest.samples.family, Scope.of(contest.samples)
         plain = [rows for rows in maps if rows != "squares"]
-        is_large = coarse and part.n_features > MOST_FULL
-        if is_large:
+        if scope.is_large:
             contest.most_steps = STEPS_OF_WIDE_ROWS
-        is_wide = is_large or part.n_features > MOST_WIDE
-        if is_wide:  # the subspace of squares, or a kernel, costs more than all fits to it
+        if scope.is_wide:  # the subspace of squares, or a kernel, costs more than all fits to it
             maps = plain
         contest.enter(c for rows in maps for c in uniform_contestants(rows))
         extra = _helpful_features(contest)
-        if part.n_features > MOST_DIMENSIONS:
-            contest.enter(mean_contestants(maps))
-        if not is_wide:
-            contest.enter(kernel_contestants(maps, _sizes_vary(part)))
-        if coarse:
+        contest.enter(_of_means_and_kernels(maps, part, scope))
+        if scope.is_coarse:
             maps = plain
+        coarse = scope.is_coarse
         attending = [c for rows in maps for c in attention_contestants(rows, family, (), coarse)]
         if part.n_features > MOST_DIMENSIONS:
             attending += wide_contestants(family)
         contest.enter([*attending, *_extremes(contest), *_latent_rows(contest)])
-        if coarse and not is_wide:
+        if coarse and not scope.is_wide:
             contest.enter(_finer(contest))
         if extra is not None and not contest.is_clear(contest.leader(contest.entries), extra):
             beside = (extra.contestant.rows, family, extra.contestant.features, coarse)
             contest.enter(attention_contestants(*beside))
+
+    def _enter_common(self, contest: Contest) -> None:
+        """Enter fits to rows of one scale; they stay if they are clearly better than all others.
+
+        Their scale depends on the units of features: where these say nothing, neither shall it.
+        """
+        part, scope = contest.samples, Scope.of(contest.samples)
+        before, rows = contest.leader(contest.entries), WITH_UNITS
+        found = contest.enter(
+            [
+                *uniform_contestants(rows),
+                *_of_means_and_kernels([rows], part, scope),
+                *attention_contestants(rows, part.family, (), scope.is_coarse),
+            ]
+        )
+        alive = [entry for entry in found if entry.is_alive]
+        if alive and not contest.is_clear(contest.leader(alive), before):
+            for entry in alive:
+                entry.is_alive = False
 
     def _verdict(self, contest: Contest, problem: Problem) -> Verdict:
         verdict = judge(contest, contest.entries)
@@ -246,6 +264,38 @@ class Auto(Solver):
         both = torch.tensor([verdict.weights, verdict.votes], dtype=torch.float64)
         (same,) = agreed([both], problem)  # rounding may differ between machines
         return replace(verdict, weights=same[0].tolist(), votes=same[1].tolist())
+
+
+class Scope(NamedTuple):
+    """How much competes, by the size of the data.
+
+    Attributes
+    ----------
+    is_coarse : bool
+        Fewer ways to fit compete.
+    is_large : bool
+        Besides, rows are wide.
+    is_wide : bool
+        Maps to squares and kernels do not compete.
+    """
+
+    is_coarse: bool
+    is_large: bool
+    is_wide: bool
+
+    @classmethod
+    def of(cls, samples: Samples) -> Scope:
+        """Return what fits these samples."""
+        d = samples.n_features
+        is_coarse = samples.n_rows * score_width(min(d, MOST_DIMENSIONS)) > LARGE_CONTEST
+        is_large = is_coarse and d > MOST_FULL
+        return cls(is_coarse, is_large, is_large or d > MOST_WIDE)
+
+
+def _of_means_and_kernels(maps: Sequence[str], part: Samples, scope: Scope) -> list[Contestant]:
+    """Return regressions on mean rows in all features, and on mean kernel features."""
+    found = mean_contestants(maps) if part.n_features > MOST_DIMENSIONS else []
+    return found if scope.is_wide else found + kernel_contestants(maps, _sizes_vary(part))
 
 
 def _helpful_features(contest: Contest) -> Entry | None:

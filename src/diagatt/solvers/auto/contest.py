@@ -24,7 +24,7 @@ from torch import Tensor
 from diagatt.attention.diagonal import DiagonalAttention
 from diagatt.attention.sample_features import SampleFeatures
 from diagatt.families import Family
-from diagatt.rowmaps import MOST_NEEDED, ROW_MAPS, RowMap
+from diagatt.rowmaps import MOST_NEEDED, ROW_MAPS, RowMap, settled
 from diagatt.solvers.auto.contestants import LINEAR, Contestant
 from diagatt.solvers.auto.extremes import extreme_rows, looking_at, scored
 from diagatt.solvers.auto.many import ManyFits
@@ -86,7 +86,7 @@ class Prepared:
 
     def apply(self, samples: Samples) -> Samples:
         """Return other samples as the same maps make them."""
-        values = self.rows(samples.values)
+        values = settled(self.rows(samples.values))
         beside = self.features(values, samples.offsets, samples.log_prior)
         covariates = torch.cat([samples.covariates, beside], dim=1)
         return replace(samples, values=values, covariates=covariates)
@@ -107,7 +107,7 @@ class Preparation:
                 seen, weights = mean_rows(self.samples, torch.float64), self.samples.weights
             needed = min(MOST_NEEDED, self.samples.n_samples // PER_DIMENSION)
             rows = ROW_MAPS[name].fitted_to(seen, weights, needed)
-            mapped = replace(self.samples, values=rows(self.samples.values))
+            mapped = replace(self.samples, values=settled(rows(self.samples.values)))
             self._maps[name] = rows, mapped.to(self._dtype)  # digits are dropped after the map
         return self._maps[name]
 

@@ -145,10 +145,12 @@ _TOLERANCE_OF_WIDE_ROWS = 1e-3
 # Ridge of the values of "extreme" contestants, which have no other parameters.
 _EXTREME = 3.0
 SHAPES = {
-    **dict.fromkeys(("common", "unit"), "affine"),
-    **dict.fromkeys(("ranks", "squares", "kernel", "common kernel"), "bent"),
-    **dict.fromkeys(("unit means", "common means"), "means"),
+    **dict.fromkeys(("range", "unit", "common"), "affine"),
+    **dict.fromkeys(("ranks", "squares", "kernel", "range kernel", "common kernel"), "bent"),
+    **dict.fromkeys(("unit means", "range means", "common means"), "means"),
 }
+# The kernel of rows of each scale.
+_KERNELS = {"range": "range kernel", "unit": "kernel", "common": "common kernel"}
 # Features of whole samples that fits without attention try in addition to the mean row.
 SAMPLE_FEATURES = (
     ("size",),
@@ -178,7 +180,7 @@ def uniform_contestants(rows: str, features: tuple[str, ...] = ()) -> list[Conte
 
 def kernel_contestants(maps: Sequence[str], sizes_vary: bool) -> list[Contestant]:
     """Return regressions on mean kernel features, which describe how a sample's rows are spread."""
-    kernels = ["kernel", *(["common kernel"] if "common" in maps else [])]
+    kernels = [_KERNELS[rows] for rows in maps if rows in _KERNELS]
     beside = _BESIDE_KERNELS if sizes_vary else _BESIDE_KERNELS[:1]
     return [
         c for rows in kernels for features in beside for c in uniform_contestants(rows, features)
@@ -187,7 +189,7 @@ def kernel_contestants(maps: Sequence[str], sizes_vary: bool) -> list[Contestant
 
 def mean_contestants(maps: Sequence[str]) -> list[Contestant]:
     """Return regressions on mean rows in all their features, of rows that maps project."""
-    means = ["unit means", *(["common means"] if "common" in maps else [])]
+    means = [f"{rows} means" for rows in maps if rows in _KERNELS]
     return [c for rows in means for c in uniform_contestants(rows)]
 
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import accuracy_score, r2_score, roc_auc_score
+import sklearn  # its metrics, which take 0.2 s, are imported when they are first used
 from torch import Tensor
 
 from diagatt.families import Times
@@ -60,10 +60,16 @@ def _scores(contest: Contest, z: Tensor) -> dict[str, float]:
     mean = family.inverse_link(z.double()).cpu().numpy()
     if name == "r2":
         own = mean if family.n_outcomes > 1 else mean[:, 0]  # of several outcomes, their average
-        return {name: float(r2_score(y, own, sample_weight=w)) if len(y) > 1 else math.nan}
+        return {
+            name: float(sklearn.metrics.r2_score(y, own, sample_weight=w))
+            if len(y) > 1
+            else math.nan
+        }
     if name == "accuracy":
-        return {name: float(accuracy_score(y, mean.argmax(axis=1), sample_weight=w))}
+        return {
+            name: float(sklearn.metrics.accuracy_score(y, mean.argmax(axis=1), sample_weight=w))
+        }
     labels = y.reshape(len(y), -1)
     if not all(len(np.unique(label)) == 2 for label in labels.T):
         return {name: math.nan}
-    return {name: float(roc_auc_score(labels, mean, sample_weight=w))}
+    return {name: float(sklearn.metrics.roc_auc_score(labels, mean, sample_weight=w))}

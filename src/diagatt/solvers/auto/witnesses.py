@@ -10,13 +10,13 @@ from torch import Tensor
 from diagatt.attention.blend import LEAST_PROBABILITY
 from diagatt.solvers.auto.contest import Contest, Entry
 from diagatt.solvers.existence import Existence, existence_test, together
-from diagatt.solvers.outlying_rows import OUTLYING_SHARE, outlying_row_test
+from diagatt.solvers.outlying_rows import outlying_row_test
 
 # A gap of so much in the summed log score divides the weight of an entry by e.
 TEMPERATURE = 2.0
 # Shares of the level for witnesses, and for entries that were chosen by their scores in the first
-# folds. The rest is for rows that are found without responses.
-NAMED_SHARE, CHOSEN_SHARE, DECIDING_FOLDS = 0.3, 0.2, 2
+# folds, of what the test from rows alone leaves.
+NAMED_SHARE, CHOSEN_SHARE, DECIDING_FOLDS = 0.6, 0.4, 2
 
 
 def contest_existence(contest: Contest, entries: Sequence[Entry]) -> Existence | None:
@@ -34,18 +34,19 @@ def contest_existence(contest: Contest, entries: Sequence[Entry]) -> Existence |
     # explain does not speak against a row of interest.
     without = [e for e in without if not {"min", "max", "spread"} & set(e.contestant.features)]
     pooled = _mean_predictor(contest, without, _weights(contest, without)) if without else None
-    outlying = (outlying_row_test(contest.samples, pooled, contest.seed), OUTLYING_SHARE)
+    outlying, share = outlying_row_test(contest.samples, pooled, contest.seed)
     witnesses = [e for e in attending if e.contestant.is_witness]
     if not witnesses:
         eta = _mean_predictor(contest, attending, _weights(contest, attending))
         judged = existence_test(contest.samples, contest.folds, eta, pooled)
-        return together([(judged, 1 - OUTLYING_SHARE), outlying])
+        return together([(judged, 1 - share), (outlying, share)])
     n = contest.samples.n_samples
     equal = torch.full((n, len(witnesses)), 1 / len(witnesses), dtype=torch.float64)
     eta = _mean_predictor(contest, witnesses, equal)
     named = existence_test(contest.samples, contest.folds, eta, pooled)
     chosen = _of_the_chosen(contest, attending, pooled)
-    return together([(named, NAMED_SHARE), (chosen, CHOSEN_SHARE), outlying])
+    of_fits = [(named, NAMED_SHARE * (1 - share)), (chosen, CHOSEN_SHARE * (1 - share))]
+    return together([*of_fits, (outlying, share)])
 
 
 def _of_the_chosen(
