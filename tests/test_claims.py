@@ -37,3 +37,12 @@ def test_every_benchmark_is_listed():
     scripts = {p.stem for p in (ROOT / "benchmarks").glob("*.py") if "def main()" in p.read_text()}
     listed = set(re.findall(r"python -m benchmarks\.(\w+)", page)) | {"table1_cell"}
     assert sorted(scripts - listed) == []
+
+
+def test_the_readme_counts_cells_as_the_results_do():
+    """Both rules side by side: within 3 SDs, and within 3 SDs or 10 %."""
+    said = " ".join(README.read_text(encoding="utf-8").split())
+    results = " ".join((ROOT / "results/README.md").read_text(encoding="utf-8").split())
+    pattern = r"SDs lie (\d+ of \d+ \(\d+ %\)); .* of the paper's mean lie (\d+ of \d+ \(\d+ %\))"
+    strict, generous = re.search(pattern, results).groups()
+    assert f"{strict} lie within 3 of the paper's SDs, and {generous} within 3 SDs or 10 %" in said

@@ -102,8 +102,12 @@ def make_times(
     --------
     >>> make_times([True, False], [2.0, 5.0])["time"]
     array([2., 5.])
+    >>> make_times([2.0, 5.0], [1, 0])
+    Traceback (most recent call last):
+    diagatt.arrays.InputError: event[0] = 2: an event has happened (1 or True) or not (0 or False).
     """
-    happened, times = np.asarray(event, dtype=bool), np.asarray(time, dtype=np.float64)
+    count = np.size(time)
+    happened, times = _events(_numbers("event", event, count)), _numbers("time", time, count)
     kinds = [(names[0], bool), (names[1], np.float64)]
     if start is not None:
         kinds = [("start", np.float64), ("stop", np.float64), ("event", bool)]

@@ -66,7 +66,7 @@ def checked(names: Sequence[Any], what: str, count: int | None = None) -> Names:
     if len(set(found)) < len(found):
         raise InputError(f"{what} has two columns {twin(found)!r}: give each its own name.")
     together = "".join(found)
-    if not together.isascii() or any(map(str.isspace, together)):  # looked for where it may be
+    if not together.isascii() or together.split() != [together]:  # looked for where it may be
         refuse_lookalikes(np.array(found, dtype=object), f"names of columns of {what}")
     if count is not None and len(found) != count:
         raise InputError(f"{len(found)} names were given for the {count} columns of {what}.")

@@ -160,8 +160,8 @@ def from_document(
         attributes.check_names(kind, fitted | dict(tensors))
         estimator = build(kind, document["parameters"])
         vars(estimator).update(fitted | dict(tensors))
-        if hasattr(estimator, "family"):
-            estimator._family_of_fit = estimator.family
+        if hasattr(estimator, "_keep_family"):
+            estimator._keep_family()
         attributes.check_values(estimator)
     except attributes.NONSENSE as error:
         raise refusal(path, name, error) from error

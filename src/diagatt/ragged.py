@@ -364,6 +364,8 @@ class RaggedRows(Sequence):
             if len(key) != 2 or key[1] is not Ellipsis:
                 raise IndexError("RaggedRows has one axis, its samples: use X[i] or X[i][j].")
             key = key[0]
+        if isinstance(key, bool | np.bool_):  # Python would take it as 0 or 1
+            raise IndexError(f"{key} is no sample: use X[i], or a mask of {len(self)} entries.")
         if isinstance(key, int | np.integer):
             i = int(key) + (len(self) if key < 0 else 0)
             if not 0 <= i < len(self):

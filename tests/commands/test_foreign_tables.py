@@ -181,6 +181,14 @@ def test_one_sample_is_too_few_for_a_fit(folder, tmp_path):
     assert "1 sample " in done.output
 
 
+def test_one_class_is_nothing_to_predict(folder, tmp_path):
+    pd.read_csv(folder / "d.csv").assign(y="well").to_csv(tmp_path / "t.csv", index=False)
+    roles = ["--sample", "who", "--target", "y"]
+    done = run("cv", tmp_path / "t.csv", *roles, "-o", tmp_path / "cv")
+    assert "all samples are of the class well" in str(done.exception)
+    assert "1 class: well (24)" in done.output
+
+
 def test_responses_that_do_not_vary_have_no_share_of_variance(folder, tmp_path):
     pd.read_csv(folder / "d.csv").assign(y=1.5).to_csv(tmp_path / "t.csv", index=False)
     said = run("evaluate", folder / "m", tmp_path / "t.csv").output

@@ -123,6 +123,21 @@ def test_the_likelihood_solver_goes_on_where_a_feature_is_constant():
     assert model.value_.all()
 
 
+def test_a_fit_goes_on_only_where_the_same_features_are_constant():
+    data = simulate.regression(120, p=5, d=3, mu=(3,), sigma2=(4,), seed=0)
+    rows = np.asarray(data.X.values)
+    first, second = (
+        data.X.with_values(np.insert(rows, k, 7.0, axis=1).astype(rows.dtype)) for k in (0, 3)
+    )
+    model = DiagAttRegressor(solver="likelihood", random_state=0)
+    fresh = model.fit(second, data.y).predict(second)
+    model.set_params(warm_start=True).fit(second, data.y)
+    assert model.n_iter_ < 5  # EM goes on where it had ended
+    model = DiagAttRegressor(solver="likelihood", random_state=0).fit(first, data.y)
+    found = model.set_params(warm_start=True).fit(second, data.y).predict(second)
+    np.testing.assert_array_equal(found, fresh)  # as if there were no fit to other columns
+
+
 def test_a_constant_feature_may_stand_for_the_constant_of_a_score():
     """Scores without a constant keep it: with a column of ones they are affine scores."""
     data = simulate.regression(150, p=5, d=3, mu=(3,), sigma2=(4,), seed=0)

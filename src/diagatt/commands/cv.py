@@ -122,6 +122,8 @@ def _folds(inputs: Inputs, classes: bool, count: int, seed: int) -> Any:
     several = inputs.y.ndim == 2
     if classes and not several:
         labels, sizes = np.unique(inputs.y, return_counts=True)
+        if len(labels) < 2:
+            raise ValueError(f"all samples are of the class {labels[0]}: there is none to predict.")
         if sizes.min() < 2:
             rare = labels[sizes.argmin()]
             raise ValueError(

@@ -47,6 +47,7 @@ OPTIONS = (
         "or leave --solver out: the default scales",
     ),
     (r" Select the others: \S+\.$", ""),
+    (r"choose fewer features(, or encode them, for example with .*)?\.$", "give fewer --features."),
 )
 
 NO_ROW = "No row of interest was found: do not read located rows as an answer."

@@ -130,9 +130,13 @@ class RowsEstimator(SavedToFile, BaseEstimator, ABC):
         with self._explained_breakdown(problem):
             fitted._fit_problem(problem)
             attributes.refuse_nonfinite(fitted)
-        fitted._family_of_fit = self.family
+        fitted._keep_family()
         self.__dict__ = fitted.__dict__
         return self
+
+    def _keep_family(self) -> None:
+        """Keep the family that was fitted: another may be set afterwards, and is refused."""
+        self._family_of_fit = self.family
 
     @contextmanager
     def _explained_breakdown(self, problem: Any) -> Iterator[None]:

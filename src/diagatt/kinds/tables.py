@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 
 from diagatt.kinds.number_words import is_number, refuse_broken_numbers
 from diagatt.spelling import nearly
@@ -120,9 +121,9 @@ class Table:
     def values(self, name: str) -> list[Any]:
         """Return the cells of a column, none of which may be empty or NaN."""
         column = self.column(name)
-        values, empty = column.to_pylist(), column.is_null(nan_is_null=True).to_pylist()
-        if True in empty:
-            line = empty.index(True) + 2  # the header is line 1
+        values, empty = column.to_pylist(), column.is_null(nan_is_null=True)
+        if pa.compute.any(empty).as_py():
+            line = empty.to_pylist().index(True) + 2  # the header is line 1
             what = "empty" if values[line - 2] is None else "not a number"
             raise ValueError(
                 f"{self.name}, line {line}: {name!r} is {what}: drop the line or fill it."

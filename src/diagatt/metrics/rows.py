@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from numbers import Real
 from typing import Any
 
 import numpy as np
+
+from diagatt.arrays import InputError
 
 
 def crlr(true_rows: Any, located_rows: Any) -> float:
@@ -29,7 +32,7 @@ def crlr(true_rows: Any, located_rows: Any) -> float:
     >>> crlr([7, 2], [{7, 8, 9}, set()])
     0.5
     """
-    true, located = _as_sets(true_rows), _as_sets(located_rows)
+    true, located = _as_sets(true_rows, "true_rows"), _as_sets(located_rows, "located_rows")
     if len(true) != len(located):
         raise ValueError(
             f"true_rows describes {len(true)} samples, located_rows {len(located)}: "
@@ -44,7 +47,14 @@ def crlr(true_rows: Any, located_rows: Any) -> float:
     return float(np.mean([len(rows & found) / len(rows) for rows, found in pairs]))
 
 
-def _as_sets(rows: Any) -> list[set]:
+def _as_sets(rows: Any, what: str) -> list[set]:
+    if not isinstance(rows, Iterable) or isinstance(rows, str | bytes):
+        raise InputError(f"{what} must be the indices of rows, whole numbers, for each sample.")
     # Integers of Python lists are hashed several times faster than NumPy's.
     listed = rows.tolist() if hasattr(rows, "tolist") else list(rows)
-    return [set(sample) if isinstance(sample, Iterable) else {sample} for sample in listed]
+    sets = [set(sample) if isinstance(sample, Iterable) else {sample} for sample in listed]
+    for i, found in enumerate(sets):
+        for row in found:
+            if not isinstance(row, Real) or row != row // 1:
+                raise InputError(f"{what} of sample {i} hold {row!r}: rows are whole numbers.")
+    return sets

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from diagatt import coerce
 from diagatt.coerce import offsets_from, row_name
 from diagatt.kinds.answers import Answers, answer
 from diagatt.lifetimes import read_times
@@ -175,11 +176,12 @@ def collect(
         prediction = np.searchsorted(model.classes_, prediction)
         labels = [str(name) for name in names]
     elif response is not None:
-        response = response.astype(np.float64)
+        response = coerce.response(response, n)
     weights = np.concatenate(answers.weights)
     lengths = row_lengths(rows)
     offsets = offsets_from(lengths)
-    ids = [f"sample {i}" for i in range(n)] if ids is None else _check_count(ids, n, "ids")
+    known = getattr(rows, "sample_ids", None) if ids is None else _check_count(ids, n, "ids")
+    ids = [f"sample {i}" for i in range(n)] if known is None else known
     return Samples(
         offsets=offsets,
         weights=weights,

@@ -13,7 +13,7 @@ of training. They are left out in the same way (`varying_features`), so that the
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,14 @@ from diagatt.solvers.problem import Problem, Samples, row_weights
 
 # Rows of a store that the subspace is fitted to, about.
 ROWS_OF_STORE = 20_000
+
+
+@dataclass(frozen=True)
+class StateOfColumns:
+    """The state of a fit to some columns, from which only a fit to the same ones can go on."""
+
+    columns: tuple[int, ...]
+    state: Any
 
 
 def is_too_wide(problem: Problem) -> bool:
@@ -78,11 +86,14 @@ def fit_mapped(
     """Fit mapped rows by the solver, and convert the fit to the original features.
 
     The solver's own state refers to mapped rows, so that only a fit with the same map can go on
-    from it.
+    from it: `keeps_state` says that the map chooses columns, which are kept with the state.
     """
     affine = _affine(rows)
+    columns = tuple(torch.nonzero(affine.matrix.any(dim=1))[:, 0].tolist())
     if start is not None:
-        state = start.state if keeps_state else None
+        before = start.state
+        same = keeps_state and isinstance(before, StateOfColumns) and before.columns == columns
+        state = before.state if same else None
         start = replace(start, module=pushed_forward(start.module, affine), state=state)
 
     def projected(part: Samples) -> Samples:
@@ -92,7 +103,8 @@ def fit_mapped(
     fitted = with_errors(solver.fit(few, model, seed=seed, start=start, **how), few, model)
     found = in_original_features(fitted, rows, problem)
     found.module.to(problem.dtype)
-    return replace(found, state=fitted.state if keeps_state else None, row_gaussians=None)
+    state = StateOfColumns(columns, fitted.state) if keeps_state else None
+    return replace(found, state=state, row_gaussians=None)
 
 
 def _subspace(solver: Solver, problem: Problem, model: Model, seed: int) -> RowMap:

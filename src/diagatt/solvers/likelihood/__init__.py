@@ -180,11 +180,8 @@ class Likelihood(Solver):
         settings = replace(self.settings(model), verbose=verbose)
         form, file, report = model.score_form, None, list[dict]()
         state = None if start is None else start.state
-        latent = state if isinstance(state, LatentRows) else None  # other solvers have other states
-        if latent is not None and (
-            (latent.response.none is not None) != self.none
-            or latent.rows.C.shape[-1] != problem.n_features  # others were constant
-        ):
+        latent = state if isinstance(state, LatentRows) else None  # others have other states
+        if latent is not None and (latent.response.none is not None) != self.none:
             latent = None
         latent = None if latent is None else with_prevalence_below_one(latent)
         if checkpoint is not None:
