@@ -349,3 +349,17 @@ def test_the_size_of_scores_does_not_matter(drawn):
         shares.append(free_prevalence(module, problem, solver.training(Model())))
     assert shares[0] == pytest.approx(shares[1], abs=2e-3)
     assert shares[0] == pytest.approx(fitted.prevalence, abs=2e-3)
+
+
+def test_a_fit_to_which_all_samples_have_a_row_may_be_wrong(drawn):
+    """The slope in the score of "none" is zero there, but other shares explain more."""
+    problem, share = drawn
+    solver = Mixture(none=True, n_starts=1)
+    fitted = solver.fit(problem, Model(), seed=0)
+    module = MixtureModule(fitted.module, 1.0)
+    module.set_phi(fitted.dispersion)
+    with torch.no_grad():
+        module.attention.none_score.sub_(200.0)
+    found = free_prevalence(module, problem, solver.training(Model()))
+    assert found == pytest.approx(fitted.prevalence, abs=2e-3)
+    assert abs(found - share) < 0.05

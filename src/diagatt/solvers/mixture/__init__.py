@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass, replace
@@ -51,6 +52,11 @@ MAX_EPOCHS, MAX_STEPS = 20, 500
 # Samples from which π is estimated at most: with more of them the penalty means nothing.
 MOST_SAMPLES = 5000
 MOST_STEPS = 100
+# Steps to a score of "none" at which half of the samples have a row, and a score so far below it
+# that its slope is zero.
+STEPS_OF_SCORE, NEVER = 20, 100.0
+# Least gain of log-likelihood by a share below 1, which is what one parameter gains by chance.
+LEAST_GAIN = 1.0
 
 
 @dataclass(eq=False, repr=False)
@@ -263,12 +269,34 @@ class _OfFreeSize(nn.Module):
 
 
 def free_prevalence(module: MixtureModule, samples: Samples, how: MixtureTraining) -> float | None:
-    """Return the share of samples with a row of interest, if some may have none."""
+    """Return the share of samples with a row of interest, if some may have none.
+
+    Training starts at the fit, and where half of the samples have no row: a fit to which all
+    samples have one keeps them, since the slope in the none-row's score is zero there. As in the
+    likelihood solver, the share is 1 if that costs less than 1 of the log-likelihood.
+    """
     if not module.attention.has_none:
         return None
-    again = deepcopy(module)
-    again.attention.query_key = _OfFreeSize(again.attention.query_key.matrix())  # type: ignore[assignment]
     free = replace(how, score_ridge=0.0, linear_ridge=0.0, max_steps=MOST_STEPS, verbose=False)
-    run_lbfgs(again, samples, free)
-    with torch.no_grad():
-        return prevalence(again.attention, samples)
+    found = list[tuple[float, float]]()
+    for start in ("all", "fit", "half"):
+        again = deepcopy(module)
+        again.attention.query_key = _OfFreeSize(again.attention.query_key.matrix())  # type: ignore[assignment]
+        if start != "fit":
+            _give_half_a_row(again.attention, samples, 0.0 if start == "half" else NEVER)
+        minimum = run_lbfgs(again, samples, free)[1]
+        with torch.no_grad():
+            found.append((minimum.value, float(prevalence(again.attention, samples) or 0.0)))
+    (of_all, all_have), best = found[0], min(found)
+    is_less = (of_all - best[0]) * samples.total_weight > LEAST_GAIN
+    return best[1] if is_less else all_have
+
+
+@torch.no_grad()
+def _give_half_a_row(attention: DiagonalAttention, samples: Samples, below: float) -> None:
+    """Set the score of "none" below the one at which about half of the samples have a row."""
+    assert attention.none_score is not None
+    for _ in range(STEPS_OF_SCORE):
+        now = min(max(float(prevalence(attention, samples) or 0.0), 1e-6), 1 - 1e-6)
+        attention.none_score.add_(math.log(now / (1 - now)))
+    attention.none_score.sub_(below)
