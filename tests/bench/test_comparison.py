@@ -7,6 +7,7 @@ from diagatt.bench import ASSUMPTIONS, Plan, get_set, run_bench, write_report
 from diagatt.bench.comparison import (
     Comparison,
     critical_difference,
+    leaks,
     mean_ranks,
     tried_on_most,
 )
@@ -109,3 +110,12 @@ def test_leaks_and_assumptions_have_their_tables(tmp_path):
     assert "| constant | 0.50 | 0.50 | 0.50 |" in text
     assert "| simulated_classes-n200~permuted | 0.50 ± 0.00 (2) |" in text
     assert "1 of 1 cells are within 0.05" in text
+
+
+def test_one_fit_says_nothing_about_its_error(tmp_path):
+    names, store = register(Constant), ResultStore(tmp_path / "store")
+    chosen = [get_set("simulated_classes-n200")]
+    run_bench(Plan(chosen, names, shuffled=True, splits=1), store)
+    text = leaks(Plan(chosen, names), store)
+    assert "| 0.50 (1) |" in text
+    assert "nan" not in text

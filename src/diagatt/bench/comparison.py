@@ -26,6 +26,7 @@ COSTS = ("ece", "rmse", "mae", "fit_seconds", "predict_seconds", "peak_mb")
 LEAK = 0.05
 LEAST_FOR_LEAKS = 200  # samples; smaller sets leave too much to chance
 PERMUTATIONS = 60  # at most, per set
+BEYOND_TWO = 0.023  # share of a normal distribution above two standard deviations
 FOLLOWS = 0.9  # AUC from which on a method follows the assumption
 
 
@@ -240,8 +241,11 @@ def leaks(plan: Plan, store: ResultStore) -> str:
             if not values:
                 cells.append("")
                 continue
-            error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-            cells.append(f"{np.mean(values):.2f} ± {error:.2f} ({len(values)})")
+            error, spread = np.inf, ""  # one fit says nothing about its error
+            if len(values) > 1:
+                error = np.std(values, ddof=1) / np.sqrt(len(values))
+                spread = f" ± {error:.2f}"
+            cells.append(f"{np.mean(values):.2f}{spread} ({len(values)})")
             n += 1
             clear += int(np.mean(values) - 0.5 > max(LEAK, 2 * error))
             if abs(np.mean(values) - 0.5) > LEAK:
@@ -255,6 +259,7 @@ def leaks(plan: Plan, store: ResultStore) -> str:
         "in brackets the count of fits. A method that uses no test label has 0.5, up to the "
         "standard error. "
         f"{n - len(far)} of {n} cells are within {LEAK}{'; not: ' if far else ''}"
-        f"{', '.join(far)}. {clear} are above it by more than two standard errors.",
+        f"{', '.join(far)}. {clear} are above it by more than {LEAK} and two standard errors; chance "
+        f"alone puts about {BEYOND_TWO * n:.0f} cells two standard errors above.",
         markdown_table(["set", *stored.methods], lines),
     )
