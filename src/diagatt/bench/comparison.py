@@ -259,7 +259,7 @@ def leaks(plan: Plan, store: ResultStore) -> str:
         "in brackets the count of fits. A method that uses no test label has 0.5, up to the "
         "standard error. "
         f"{n - len(far)} of {n} cells are within {LEAK}{'; not: ' if far else ''}"
-        f"{', '.join(far)}. {clear} are above it by more than {LEAK} and two standard errors; chance "
-        f"alone puts about {BEYOND_TWO * n:.0f} cells two standard errors above.",
+        f"{', '.join(far)}. {clear} are above it by more than {LEAK} and two standard errors; "
+        f"chance alone puts about {BEYOND_TWO * n:.0f} cells two standard errors above.",
         markdown_table(["set", *stored.methods], lines),
     )
