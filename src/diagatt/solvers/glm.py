@@ -253,8 +253,9 @@ class LinearFits:
         penalty = F.new_full((F.shape[1],), ridge / float(self.weights.sum()))
         penalty[-1] = 0
         start = self._trials.get(F.shape[1]) if is_trial else None
-        how = {"start": start, "tolerance": TRIAL_GAIN if is_trial else 0.0}
-        beta = fit_glm(family, F, y, self.weights, penalty, n_outputs, **how)
+        tolerance = TRIAL_GAIN if is_trial else 0.0
+        given = (family, F, y, self.weights, penalty, n_outputs)
+        beta = fit_glm(*given, start=start, tolerance=tolerance)
         if is_trial:
             self._trials[F.shape[1]] = beta
         coef = self._inside[0] @ beta[:-1] if is_wide else beta[:-1]
