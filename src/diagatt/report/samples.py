@@ -180,8 +180,8 @@ def collect(
     weights = np.concatenate(answers.weights)
     lengths = row_lengths(rows)
     offsets = offsets_from(lengths)
-    known = getattr(rows, "sample_ids", None) if ids is None else _check_count(ids, n, "ids")
-    ids = [f"sample {i}" for i in range(n)] if known is None else known
+    own = getattr(rows, "sample_ids", None) if ids is None else _check_count(ids, n, "ids")
+    shown = [f"sample {i}" for i in range(n)] if own is None else [str(name) for name in own]
     return Samples(
         offsets=offsets,
         weights=weights,
@@ -191,7 +191,7 @@ def collect(
         labels=labels,
         probability=probability,
         y=response,
-        ids=[str(name) for name in ids],
+        ids=shown,
         texts=None if texts is None else [str(text) for text in _check_count(texts, n, "texts")],
         spans=_check_spans(texts, spans, lengths),
         images=_check_images(images, n),
