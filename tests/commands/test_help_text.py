@@ -27,6 +27,14 @@ def test_help_fills_its_lines(command):
             assert len(line) + 1 + len(following.split()[0]) > 76
 
 
+@pytest.mark.parametrize("group", ["", "store", "study", "bench"])
+def test_flags_of_groups_have_no_value(group):
+    done = CliRunner().invoke(app, [*group.split(), "--help"], env={"COLUMNS": "80"})
+    assert done.exit_code == 0
+    assert "--help" in done.output
+    assert "<bool>" not in done.output
+
+
 def test_messages_break_between_words():
     message = "error: " + "a-long-file.csv " * 20
     lines = fitted(message, 80).splitlines()

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from diagatt.commands import options, outputs
-from diagatt.commands.help_text import Helped
+from diagatt.commands.help_text import Helped, HelpedGroup
 
 if TYPE_CHECKING:
     from diagatt.bench import Plan
 
-app = typer.Typer(no_args_is_help=True, help="Compare methods on real and drawn bags.")
+app = typer.Typer(
+    cls=HelpedGroup, no_args_is_help=True, help="Compare methods on real and drawn bags."
+)
 
 Sets = Annotated[
     str,

@@ -23,10 +23,11 @@ from diagatt.commands import (
     study,
     summary,
 )
-from diagatt.commands.help_text import Helped
+from diagatt.commands.help_text import Helped, HelpedGroup
 from diagatt.commands.messages import fitted, said
 
 app = typer.Typer(
+    cls=HelpedGroup,
     no_args_is_help=True,
     help="Individualized sparse regression: fit, predict, and see which rows decided.",
     pretty_exceptions_enable=False,

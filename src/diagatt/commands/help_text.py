@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
-__all__ = ["Helped", "joined_lines"]
+__all__ = ["Helped", "HelpedGroup", "joined_lines"]
 
 
 class Helped(TyperCommand):
@@ -20,23 +20,27 @@ class Helped(TyperCommand):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self.help = joined_lines(self.help or "")
-        for parameter in self.params:
-            _name_value(parameter)
 
-    def get_help_option(self, ctx: Any) -> Any:
-        """Return ``--help``, which has no value."""
-        option = super().get_help_option(ctx)
-        if option is not None:
-            _name_value(option)
-        return option
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return all parameters, ``--help`` among them."""
+        return [_name_value(parameter) for parameter in super().get_params(ctx)]
 
 
-def _name_value(parameter: Any) -> None:
-    """Write arguments in capitals, as DATA, and flags without a value."""
+class HelpedGroup(TyperGroup):
+    """A group of commands whose flags have no value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return all parameters, ``--help`` among them."""
+        return [_name_value(parameter) for parameter in super().get_params(ctx)]
+
+
+def _name_value(parameter: Any) -> Any:
+    """Return a parameter, written in capitals if it is an argument, without a value if a flag."""
     if parameter.metavar is None and parameter.param_type_name == "argument":
         parameter.metavar = parameter.name.upper()
     elif getattr(parameter, "is_flag", False):
         parameter.metavar = ""
+    return parameter
 
 
 def joined_lines(text: str) -> str:

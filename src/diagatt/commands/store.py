@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diagatt.commands import input_facts, options, outputs
-from diagatt.commands.help_text import Helped
+from diagatt.commands.help_text import Helped, HelpedGroup
 from diagatt.commands.messages import about
 
 if TYPE_CHECKING:
     from diagatt.kinds import Inputs
     from diagatt.stores import RowStore
 
-app = typer.Typer(no_args_is_help=True, help="Keep samples in a folder of verified shards.")
+app = typer.Typer(
+    cls=HelpedGroup, no_args_is_help=True, help="Keep samples in a folder of verified shards."
+)
 
 Store = Annotated[Path, typer.Argument(help="A store that `diagatt store write` wrote.")]
 

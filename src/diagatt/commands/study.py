@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from diagatt.commands import options, outputs
-from diagatt.commands.help_text import Helped
+from diagatt.commands.help_text import Helped, HelpedGroup
 
-app = typer.Typer(no_args_is_help=True, help="Run the paper's tables and figures.")
+app = typer.Typer(cls=HelpedGroup, no_args_is_help=True, help="Run the paper's tables and figures.")
 
 Name = Annotated[str, typer.Argument(help="A study, or 'all'; see `diagatt study list`.")]
 Folder = Annotated[Path, typer.Option("--store", "-s", help="Folder of results.", metavar="FOLDER")]
