@@ -5,10 +5,10 @@ m(x) instead of x. Features that do not vary are dropped by every map.
 
 ==========  ============================================================================
 unit        m(x) = (x − μ)/σ, each feature to unit variance
-range       m(x) = (x − μ)/e, each feature by how far it extends (`diagatt.rowmaps.extents`)
-common      m(x) = (x − μ)/s with one scale s for all features, whose units then matter
 full        the same, with all dimensions as long as covariances can take them
 wide        the same, with still more: for scores that are linear
+range       m(x) = (x − μ)/e, each feature by how far it extends (`diagatt.rowmaps.extents`)
+common      m(x) = (x − μ)/s with one scale s for all features, whose units then matter
 ranks       normal scores of each feature: heavy tails and skew disappear
 squares     u = (x − μ)/σ clipped at ±3, and (u² − 1)/√2 beside it
 kernel      components of a Gaussian kernel of unit rows; "range kernel" and "common kernel" of
